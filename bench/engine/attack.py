@@ -19,8 +19,8 @@ class Attacker:
     depends neither on the order of clients nor on attacks on others.
 
     Attributes:
-        malicious: which clients these are, bool ``[clients]``; drawn once from the seed.
-        replaced: whether there was anything to replace.
+        malicious: mask of the malicious clients, bool ``[clients]``; drawn once from the seed.
+        replaced: True if there was anything to replace.
     """
 
     def __init__(self, attack: Attack, seed: int, clients: int) -> None:
@@ -32,7 +32,7 @@ class Attacker:
         self.replaced = False
 
     def replace(self, message: Message, participants: Tensor, round: int) -> Message:
-        """The message of some clients as the server receives it."""
+        """Return the message of some clients as the server receives it."""
         parts = {"extras": dict(message.extras), "model": dict(message.model)}
         aims = parts if self.attack.target == "all" else (self.attack.target,)
         for aim in aims:

@@ -32,8 +32,8 @@ class Batch:
         inputs: the features in the layout of the client model.
         labels: int64 ``[c, items]``; -1 for padding and for items that are not used for training.
         drop: the dropout of this step; None in evaluation.
-        logged: the loss ``[c]`` that a step logs: the first cross-entropy that the objective computes. So
-            losses compare between methods, whatever terms they add. None before.
+        logged: the loss ``[c]`` that a step logs: the first cross-entropy that the objective computes, so
+            that losses of methods with different further terms can be compared. None before.
     """
 
     block: Block
@@ -86,7 +86,7 @@ class Batch:
         return value
 
     def forward(self, models: Stack) -> Output:
-        """The client model's logits and embeddings. ``models`` are those of the batch's clients."""
+        """The client model's logits and embeddings. ``models`` has one per client of the batch."""
         return self.block.model.forward(models, self.inputs, self.drop)
 
     def embed(self, models: Stack) -> Tensor:
@@ -128,7 +128,7 @@ class Block:
         numbers: their numbers in the run.
         items: the length that their data are padded to.
         training: the positions of every client's training items.
-        cache: what ``Batch.cached`` has made.
+        cache: the results of ``Batch.cached``.
     """
 
     def __init__(

@@ -1,9 +1,9 @@
 """Saves the state of a run between two rounds in a file that holds numbers only.
 
-The state is what a run has become since it was set up: parameters, the clients' optimisers, the method's
-attributes, counts, bytes and seconds. Random streams need no state, since they are named by what they are
-for (``bench.streams``). On a CPU, a run that is set up again from the same spec and goes on from the file
-ends with the same bits.
+The state has everything that changed after the set-up: parameters, the clients' optimisers, the method's
+attributes, counts, bytes and seconds. Random streams need no state, because a name identifies each of them
+(``bench.streams``). On a CPU, a run that is set up again from the same spec and continues from the file ends
+with the same bits.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ SETUP = frozenset({"task", "hyper"})
 
 ARRAYS: list[Any] = [bytes, np.ndarray, np.dtype, np.zeros(0).__reduce__()[0], np.float64(0).__reduce__()[0]]
 ARRAYS += {type(np.dtype(code)) for code in "?bhilqBHILQefdgFDG"}
-"""What arrays and numbers of NumPy are written with."""
+"""Types that are needed to write arrays and numbers of NumPy."""
 
 
 def encode(value: Any) -> Any:
     """Replace networks, optimisers and generators in a value by their states.
 
-    What is no number, text or tensor, either, is a ``TypeError``.
+    Any other value that is not a number, text or tensor raises ``TypeError``.
     """
     if isinstance(value, torch.Generator):
         return value.get_state()
@@ -52,7 +52,7 @@ def encode(value: Any) -> Any:
     if isinstance(value, Tensor):
         tensor = value.detach().resolve_conj().resolve_neg()
         if tensor.layout == torch.strided and tensor.untyped_storage().nbytes() > tensor.nbytes:
-            tensor = tensor.clone()  # all of the memory that it is a part of would be written
+            tensor = tensor.clone()  # otherwise the whole memory behind the view would be written
         return tensor
     is_array = isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biufc"
     if is_array or value is None or type(value) in (bool, int, float, str):
@@ -61,10 +61,10 @@ def encode(value: Any) -> Any:
 
 
 def decode(value: Any, device: torch.device, target: Any = None) -> Any:
-    """The value that ``encode`` was given, where ``target`` is what a run that is set up anew has.
+    """Return the value that ``encode`` received. ``target`` is the same value in a run that was set up anew.
 
     Parameters, networks, optimisers and generators of the target are set in place. A tensor is put on the
-    device of the target's.
+    device of the target's tensor.
     """
     if isinstance(target, torch.Generator):
         target.set_state(value)
@@ -88,9 +88,9 @@ def decode(value: Any, device: torch.device, target: Any = None) -> Any:
 
 
 def method_state(method: Method) -> dict[str, Any]:
-    """The attributes of a method, but for those that the spec decides and those that are derived.
+    """Return the attributes of a method, except attributes that the spec decides and derived ones.
 
-    One that cannot be kept is a ``TypeError`` that names it.
+    An attribute that cannot be saved raises ``TypeError`` with its name.
     """
     state = {}
     for name, value in vars(method).items():
@@ -107,7 +107,7 @@ def method_state(method: Method) -> dict[str, Any]:
 
 
 def run_state(run: Run) -> dict[str, Any]:
-    """Everything that changes while a run lasts, but for the method's attributes."""
+    """Return everything that changes during a run, except the method's attributes."""
     return {
         "seconds": run.watch.seconds,
         "bytes_up": run.traffic.bytes_up,
@@ -124,7 +124,7 @@ def run_state(run: Run) -> dict[str, Any]:
 
 
 def apply_state(run: Run, state: dict[str, Any], attributes: dict[str, Any]) -> None:
-    """Let a run that is set up go on from the ``run_state`` and ``method_state`` of another one."""
+    """Let a run that was set up continue from the ``run_state`` and ``method_state`` of another run."""
     run.watch.seconds = state["seconds"]
     run.traffic.bytes_up, run.traffic.bytes_down = state["bytes_up"], state["bytes_down"]
     run.traffic.numbered = state["exchanges"]
@@ -143,7 +143,7 @@ def apply_state(run: Run, state: dict[str, Any], attributes: dict[str, Any]) -> 
 
 @dataclass
 class Checkpoint:
-    """Where and how often a run is saved.
+    """The file and the interval of saving a run.
 
     Attributes:
         path: the file: what ``torch.save`` writes, followed by its SHA-256.
@@ -198,7 +198,7 @@ class Checkpoint:
             os.fsync(file.fileno())
 
     def load(self) -> dict[str, Any] | None:
-        """The saved state; None if there is none of this run or if it is damaged."""
+        """Return the saved state; None if this run has no file or the file is damaged."""
         try:
             content = self.path.read_bytes()
         except FileNotFoundError:

@@ -83,13 +83,13 @@ class Clients:
         return self._root._passes
 
     def begin_round(self, round: int) -> None:
-        """Begin a round, which names the random streams."""
+        """Begin a round. Its number is a part of the random streams' names."""
         self._round, self._calls = round, 0
 
     def some(self, rows: Tensor) -> Clients:
         """Select clients by their rows. Stacks then have one row for each of these clients.
 
-        A client keeps its optimiser: what it learns in a part belongs to it in the whole, too.
+        A client keeps its optimiser: a fit of some clients counts for later fits of all clients, too.
         """
         if len(rows) == self.count:
             return self
@@ -102,7 +102,7 @@ class Clients:
         return part
 
     def state(self) -> dict[str, Any]:
-        """What local training has left behind, for a checkpoint."""
+        """Return the state of local training for a checkpoint."""
         return {
             "passes": self._passes,
             "optimisers": {name: optimiser.state() for name, optimiser in self._optimisers.items()},
@@ -111,7 +111,7 @@ class Clients:
         }
 
     def resume(self, state: Mapping[str, Any]) -> None:
-        """Go on from what ``state`` gave."""
+        """Continue from a result of ``state``."""
         self._passes = state["passes"]
         for name, optimiser in state["optimisers"].items():
             self._optimisers[name] = OptimiserState(self.count)
@@ -140,7 +140,7 @@ class Clients:
 
     @property
     def optimiser(self) -> Optimiser:
-        """How the client settings of the run take a step."""
+        """The optimiser according to the client settings of the run."""
         settings = self.spec.client
         return Optimiser(settings.optimizer, settings.learning_rate, settings.weight_decay)
 
@@ -173,8 +173,8 @@ class Clients:
             epochs: the number of local epochs; by default the protocol's.
             items: for every client the positions of the training items to use; by default all. A client
                 without any takes no step.
-            optimiser: how steps are taken; by default as the client settings say.
-            new_optimiser: start with an optimiser that has taken no step, and keep nothing of it.
+            optimiser: the rule of a step; by default as the client settings say.
+            new_optimiser: start with an optimiser that has taken no step, and do not keep its state.
             copy: names the models that are trained. Models of another purpose, such as a personal copy, need
                 a name of their own, since the optimiser belongs to the name.
 
@@ -227,7 +227,7 @@ class Clients:
         return target
 
     def _unread_rows(self, stack: Stack, training: Training) -> UnreadRows | None:
-        """What trains the unread rows of the first matrix once for all clients; None if clients differ."""
+        """Return the trainer of the first matrix's unread rows for all clients; None if clients differ."""
         name = self.model.first_matrix
         if self._root is not self or name not in stack or not training.are_alike(stack[name], name):
             return None

@@ -59,9 +59,9 @@ def run_conditions() -> Iterator[None]:
 
     Weight decay takes the weights of dead units below 1e-38, where a processor multiplies matrices a
     hundred times slower. Steps of methods that work on all parameters of a block (masks, mixtures,
-    generated models) free temporaries of many megabytes. To give them back to the system and get them
-    again in the next step took a quarter of FED-PUB's round on Cora with 50 clients. Another C library than
-    glibc is left alone.
+    generated models) free temporaries of many megabytes. Returning these to the system and requesting them
+    again in the next step took a quarter of FED-PUB's round on Cora with 50 clients. A C library other than
+    glibc is left as it is.
     """
     before = bool(torch.tensor(1e-38) * 0.1 == 0)
     torch.set_flush_denormal(True)

@@ -1,4 +1,4 @@
-"""Compares predictions with labels, and collects what comes of it over the rounds of a run.
+"""Compares predictions with labels, and collects the results over the rounds of a run.
 
 No other module of the engine sees held-out labels.
 """
@@ -35,7 +35,7 @@ MOST_NUMBERS = 1_000_000
 
 
 class Evaluation(NamedTuple):
-    """What the models of some clients predict correctly. Every array has a row for each client.
+    """The correct predictions of some clients' models. Every array has a row for each client.
 
     Attributes:
         correct: the number of correct items, int32 ``[clients, splits]``.
@@ -74,10 +74,10 @@ class _Items(NamedTuple):
 class Evaluator:
     """Compares the predictions of a stack of models with the labels, for every client.
 
-    Only the clients with some ``numbers`` have models, by default all. Other clients count as clients
-    without items. ``samples[split]`` int32 ``[clients]`` are the numbers of items. Items that a method
-    appended to a client's data have no label and are not counted. If the ``metric`` that chooses a round is
-    the area under the ROC curve, it is computed of validation items, too.
+    Only the clients in ``numbers`` (default: all) have models. Other clients count as clients without
+    items. ``samples[split]`` int32 ``[clients]`` are the numbers of items. Items that a method appended to a
+    client's data have no label and are not counted. If the ``metric`` that chooses a round is the area under
+    the ROC curve, the area is computed for validation items, too.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class Evaluator:
     def after_epoch(
         self, method: Method, clients: Clients, evaluations: Mapping[int, Evaluation]
     ) -> AfterEpoch:
-        """A function that replaces the rows of ``clients`` in the evaluation of the epoch that is over."""
+        """Return a function that puts the rows of ``clients`` into the evaluation of the finished epoch."""
         numbers_of_rows = self.numbers[clients.rows.cpu().numpy()]
 
         def evaluate(epoch: int, batch: Batch, models: Stack) -> None:
@@ -124,7 +124,7 @@ class Evaluator:
         return evaluate
 
     def nothing(self, clients: int | None = None) -> Evaluation:
-        """The evaluation of no item of some clients, by default of all."""
+        """Return an evaluation without items for some clients (default: for all clients)."""
         count = len(self._clients) if clients is None else clients
         return Evaluation(
             np.zeros((count, len(SPLITS)), np.int32),
@@ -167,14 +167,14 @@ class Evaluator:
 
 
 class Tally:
-    """The evaluations of a run: correct predictions of every row, and all else of the rows that rules select.
+    """The evaluations of a run: correct predictions of every row; other results only of selected rows.
 
     Rules compare rows by a ``metric``.
 
     Attributes:
         samples: by split the numbers of items, int32 ``[clients]``.
         rows: by stage and rule the row that is selected so far, from 0, int64 ``[clients]``.
-        is_last: by stage and rule for which clients this row is the last one, bool ``[clients]``.
+        is_last: by stage and rule the mask of clients whose selected row is the last, bool ``[clients]``.
     """
 
     def __init__(self, samples: dict[str, Counts], metric: Metric = ACCURACY) -> None:
@@ -202,7 +202,7 @@ class Tally:
             self.is_last[key] = mask
 
     def _is_better(self, rule: str, selection: Evaluation, evaluation: Evaluation) -> NDArray[np.bool_]:
-        """For which clients the rule selects the next row and not the row so far, as it would of all rows."""
+        """Mask of the clients for which the rule prefers the next row, as if it chose from all rows."""
         if self._metric == ACCURACY:
             rows = np.stack([selection.correct, evaluation.correct])
             samples = self.samples["val"], self.samples["test"]
@@ -224,11 +224,11 @@ class Tally:
         }
 
     def confusion(self) -> dict[Key, Counts]:
-        """``Evaluation.confusion`` of the selected rows by stage and rule; none if they are too large."""
+        """``Evaluation.confusion`` of the selected rows by stage and rule; empty if they are too large."""
         return {key: row.confusion for key, row in self._selections.items() if row.confusion.size}
 
     def roc_auc(self) -> dict[Key, NDArray[np.float64]]:
-        """The test items' areas ``[clients]`` in the selected rows; none if there are not two classes."""
+        """The test items' areas ``[clients]`` in the selected rows; empty if there are not two classes."""
         areas = {key: row.roc_auc[:, TEST] for key, row in self._selections.items()}
         return {key: values for key, values in areas.items() if not np.isnan(values).all()}
 

@@ -1,4 +1,4 @@
-"""Makes the run of a spec, to its end or to the reason why it has none."""
+"""Makes the run of a spec. A run that does not come to its end has a state that says why."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def run(
     """Make the run of a spec.
 
     With a ``checkpoint`` the run is saved now and then, and a saved state is taken up. ``kept`` receives
-    the trained models of the selected round. A method that cannot do what is asked ends as
-    ``not_applicable``. A run whose numbers stop being finite ends as ``diverged``. Other errors are
+    the trained models of the selected round. If the method cannot do what the spec asks, the run ends as
+    ``not_applicable``. If numbers stop being finite, the run ends as ``diverged``. Other errors are
     raised.
     """
     torch_device = torch.device(device)

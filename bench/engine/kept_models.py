@@ -22,7 +22,7 @@ from bench.spec import RunSpec
 
 
 def refuse(spec: RunSpec) -> None:
-    """Raise ``NotApplicableError`` for a spec whose selected models are not those of the end of a round."""
+    """Raise ``NotApplicableError`` if a spec's selected models may not be from the end of a round."""
     if spec.newcomers is not None:
         raise NotApplicableError("models are not kept of runs with newcomers")
     if spec.protocol.evaluate == "epoch":
@@ -46,12 +46,12 @@ class KeptModels:
         self.method: dict[int, dict[str, Any]] = {}
 
     def begin(self, method: Method, clients: Clients, evaluator: Evaluator, tally: Tally) -> None:
-        """Follow a run of these from now on; raise as ``refuse``."""
+        """Follow the run with these parts from now on. The errors are those of ``refuse``."""
         refuse(clients.spec)
         self._method, self._clients, self._evaluator, self._tally = method, clients, evaluator, tally
 
     def note(self, last_round: int, own: Stack) -> None:
-        """Keep what clients ``own`` of those for which the rule selects ``last_round``."""
+        """Keep the rows of ``own`` of the clients for which the rule selects ``last_round``."""
         mask = self._tally.is_last["trained", self.rule]
         if not mask.any():
             return
@@ -67,7 +67,7 @@ class KeptModels:
         self.method = {**states, last_round: {name: deepcopy(attributes[name]) for name in names}}
 
     def correct(self, stack: Stack, method: Mapping[int, Mapping[str, Any]]) -> NDArray[np.int32]:
-        """Correct predictions ``[clients, splits]`` of such models, in the run that made them.
+        """Correct predictions ``[clients, splits]`` of kept models, in the run that made them.
 
         ``method`` has, by round, the attributes that the method predicts with.
         """

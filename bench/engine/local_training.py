@@ -26,7 +26,7 @@ Stream = Callable[..., np.random.Generator]
 """Gives a random stream for a purpose, a client's row and further numbers."""
 
 VECTOR = 16
-"""Numbers that a processor steps together. Adam rounds those left over at a tensor's end otherwise."""
+"""Numbers that a processor steps together. Adam rounds the remaining numbers of a tensor differently."""
 
 
 def batch_sizes(items: int, size: int, short_batch: bool = False) -> list[int]:
@@ -89,7 +89,7 @@ class Training:
     items: Items | None
 
     def are_alike(self, matrices: Tensor, name: str) -> bool:
-        """Whether all clients start from one matrix and are trained by the usual objective and Adam alone."""
+        """True if all clients start from one matrix and train with the default objective and Adam alone."""
         keeps_bits = matrices.shape[-1] % VECTOR == 0 and matrices.device.type == "cpu"
         is_usual = self.objective is cross_entropy and self.adjust is None and self.optimiser.kind == "adam"
         return name in self.names and keeps_bits and is_usual and matrices.stride(0) == 0
@@ -159,7 +159,7 @@ class Training:
 
 
 class UnreadRows:
-    """Trains the rows of the first matrix, called ``name``, that a client does not read once for all clients.
+    """Trains the rows of the first matrix (``name``) that a client does not read, once for all clients.
 
     A client of 50 on Cora has 28 % of the words. All other rows of its first matrix get the gradient zero,
     and Adam still steps them. If all clients start from one model and were stepped alike so far, these rows
@@ -188,7 +188,7 @@ class UnreadRows:
         return True
 
     def losses(self, block: Block, models: dict[str, Tensor]) -> Iterator[Tensor]:
-        """As ``Training.losses``. The matrix in ``models`` is filled when the last loss was given."""
+        """See ``Training.losses``. The matrix in ``models`` is complete after the last loss."""
         rows = self._rows[block.rows]
         own = self._matrix[rows]
         yield from self._training.losses(self._reduced[block.rows.start], {**models, self.name: own})

@@ -39,7 +39,7 @@ __all__ = ["Batch", "Clients", "Message", "Method", "Stack", "Task", "Update"]
 class Message:
     """Tensors with a row for each client: ``model`` has parameters by name, ``extras`` anything else by name.
 
-    What the server sends to all clients is expanded to one row each, so that it is counted for each.
+    A message to all clients is expanded to one row per client, so that its bytes count for each client.
 
     Raises:
         ValueError: the tensors have different numbers of rows, or one carries a gradient.
@@ -89,7 +89,7 @@ class Task:
         newcomers: whether clients join after the last round.
         train_sizes: the numbers of training items, float32 ``[clients]``.
         shapes: the shape of every parameter that can be sent.
-        parameters: the names of these, of which ``head`` and ``backbone`` are the two parts.
+        parameters: the names of these parameters; ``head`` and ``backbone`` are the two parts.
         layers: the names by layer. A layer is a module of the client model, such as a weight and its
             bias.
 
@@ -128,7 +128,7 @@ class Task:
         return torch.Generator().manual_seed(streams.torch_seed(self._seed, "server", *key))
 
     def seeded(self, *key: str | int) -> AbstractContextManager[None]:
-        """Draw the initial weights of networks that are built in the ``with`` block from such a stream."""
+        """Draw initial weights of networks built in the ``with`` block from the stream with this key."""
         return seeded(streams.torch_seed(self._seed, "server", *key))
 
     def common(self) -> dict[str, Tensor]:
@@ -151,7 +151,7 @@ class Task:
         }
 
     def initial(self) -> dict[str, Tensor]:
-        """The models that clients start with: those that ``protocol.initial`` names."""
+        """The models that clients start with, according to ``protocol.initial``."""
         return self.own() if self._initial == "own" else self.common()
 
 
@@ -194,7 +194,7 @@ class Method:
     Hyper: ClassVar[type[HyperParameters]] = HyperParameters
 
     def __init_subclass__(cls) -> None:
-        """Refuse names of version 0.2.0. Nothing uses them now, which would change numbers in silence."""
+        """Refuse names of version 0.2.0: nothing uses them now, and numbers would change in silence."""
         super().__init_subclass__()
         for name in {"adapt", "warm_up", "enrol", "artefacts", "client", "protocol"} & vars(cls).keys():
             raise TypeError(f"{cls.__name__}.{name} is used no more: docs/extending.md has what is")
@@ -242,7 +242,7 @@ class Method:
         return models
 
     def first_upload(self, clients: Clients, models: Stack, traffic: TrafficMeter) -> Update:
-        """What all clients do and upload before the first round. Default: nothing.
+        """Do the clients' work before the first round, and return their upload. Default: nothing.
 
         The engine counts the upload. ``traffic`` counts what is exchanged in addition.
         """
@@ -256,7 +256,7 @@ class Method:
         return self.task.parameters
 
     def broadcast(self) -> Message:
-        """What the server sends every client at the start of a round. Parameters may be left out."""
+        """Return the server's message to every client for a round. Parameters may be left out."""
         return Message()
 
     def load(self, clients: Clients, own: Stack, message: Message) -> Stack:
@@ -276,16 +276,16 @@ class Method:
 
         Args:
             participants: the clients that took part, int64 ``[p]``, ascending.
-            received: the models that they received, as far as the upload has parameters of the same name.
-            upload: what they sent. Both have a row for each participant.
+            received: the models that they received; only parameters whose names the upload has, too.
+            upload: the message that they sent. Both have a row for each participant.
         """
 
     def logits(self, models: Stack, batch: Batch) -> Tensor:
-        """Predictions ``[c, items, classes]`` from what clients keep. Default: those of the client model."""
+        """Predictions ``[c, items, classes]`` of the clients' kept models. Default: the client model's."""
         return batch.forward(models).logits
 
     def onboard(self, newcomers: Clients, message: Message) -> Message:
-        """What the server sends clients that it has never seen, once it no longer learns.
+        """Return the message to clients that the server has never seen, when it no longer learns.
 
         ``message`` is their first upload. Parameters that are left out stay the newcomers' own. A class
         does not inherit this hook: runs with newcomers are refused unless the class defines it, as by

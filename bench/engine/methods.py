@@ -1,4 +1,4 @@
-"""The methods by name, for those that need no more of them: importing this loads no torch."""
+"""The methods by name. Importing this module does not load torch."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from bench.spec import RunSpec
 
 
 def held_out(spec: RunSpec, clients: int) -> NDArray[np.bool_]:
-    """Who joins late, bool ``[clients]``, drawn from the run's seed; nobody in a run without newcomers."""
+    """Mask of late clients, bool ``[clients]``, drawn from the run's seed; all False without newcomers."""
     mask = np.zeros(clients, np.bool_)
     if spec.newcomers is not None:
         order = streams.generator(spec.seed, "newcomers").permutation(clients)
@@ -49,9 +49,9 @@ def arrive(run: Run, federation: Federation, mask: NDArray[np.bool_]) -> Tally:
     """Let newcomers join a run that is over, and evaluate them as received and as trained.
 
     Each newcomer makes the method's first upload, receives what the server has for it, and trains local
-    epochs as the method does. The tally is of all clients; those that were there before have no samples. It
-    has one row of ``received``, and one row of ``trained`` an epoch; one in all for a method that trains in
-    several phases or not at all.
+    epochs as the method does. The tally has all clients; earlier clients have no samples. It has one row of
+    ``received``, and one row of ``trained`` per epoch. If the method trains in several phases or not at all,
+    it has one row of ``trained``.
     """
     spec, method, known = run.spec, run.method, run.clients.count
     assert spec.newcomers is not None

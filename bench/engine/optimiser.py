@@ -13,12 +13,12 @@ from torch.optim.sgd import sgd
 
 ADAM = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "amsgrad": False, "maximize": False, "fused": True}
 SGD = {"momentum": 0.0, "dampening": 0.0, "nesterov": False, "maximize": False, "fused": True}
-"""What no setting changes."""
+"""Arguments that no setting changes."""
 
 
 @dataclass(frozen=True)
 class Optimiser:
-    """How a step is taken. ``decay_of`` gives some parameters a weight decay of their own."""
+    """The rule of a step. ``decay_of`` gives some parameters a weight decay of their own."""
 
     kind: Literal["adam", "sgd"]
     learning_rate: float
@@ -33,7 +33,7 @@ class Optimiser:
 class OptimiserState:
     """The optimisers of all clients for one set of parameters ``[clients, ...]``.
 
-    The numbers are those of one ``torch.optim`` object per client. Moments and step counts belong to a
+    The numbers equal those of one ``torch.optim`` object per client. Moments and step counts belong to a
     client and stay when its weights are replaced.
 
     Attributes:
@@ -51,9 +51,9 @@ class OptimiserState:
         """
 
     def share(self, name: str, matrix: Tensor, rows: Tensor) -> bool:
-        """Hold a matrix's moments for each client in its ``rows`` ``[clients, rows]``, else once for all.
+        """Hold a matrix's moments per client in ``rows`` ``[clients, rows]``, and once in all other rows.
 
-        Returns False, and changes nothing, if steps were taken with moments that are held for every client.
+        If steps were taken with moments that are held for every client, return False and change nothing.
         """
         if not self._steps:
             self._unread[name] = rows, torch.zeros_like(matrix), torch.zeros_like(matrix)
@@ -61,7 +61,7 @@ class OptimiserState:
         return name in self._unread
 
     def step_unread(self, optimiser: Optimiser, name: str, matrix: Tensor, steps: int) -> None:
-        """Take steps with gradient zero, in place, of the rows that are held once for all clients."""
+        """Take steps with gradient zero, in place, for the rows that are held once for all clients."""
         _, *moments = self._unread[name]
         zeros = torch.zeros_like(matrix)
         for step in range(steps):
@@ -97,7 +97,7 @@ class OptimiserState:
         gradients: Mapping[str, Tensor],
         rows: slice | Tensor,
     ) -> None:
-        """Take one step of the clients in ``rows``, in place. Tensors have a row for each of them."""
+        """Take one step of the clients in ``rows``, in place. Tensors have a row for each of these."""
         for decay in sorted({optimiser.decay(name) for name in parameters}):
             values = {name: value for name, value in parameters.items() if optimiser.decay(name) == decay}
             slopes = [gradients[name] for name in values]
@@ -114,7 +114,7 @@ class OptimiserState:
         gradients: list[Tensor],
         rows: slice | Tensor,
     ) -> None:
-        """Step clients with equal step counts together: the fused kernel has one count a tensor."""
+        """Step clients with equal step counts together: the fused kernel has one count per tensor."""
         for name, value in parameters.items():
             if name not in self._steps:
                 self._begin(name, value.new_zeros(self._clients, *value.shape[1:]))

@@ -14,7 +14,7 @@ class Personalised(Method):
     """Every client is sent a mixture of the uploaded models. The hook ``weights`` says how they are mixed.
 
     Attributes:
-        models: what clients are sent, ``[clients, ...]``; at first one random model for all.
+        models: the models sent to clients, ``[clients, ...]``; at first one random model for all.
         collaboration: the weights of the last mixtures, ``[clients, clients]`` or ``[layers, clients,
             clients]``. Row i belongs to client i. Clients that take no part in a round keep their rows.
     """

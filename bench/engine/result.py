@@ -73,5 +73,5 @@ class RunResult:
 
 
 def _printable(text: str) -> str:
-    """Escape NUL and halves of characters, which not every terminal and database takes."""
+    """Escape NUL and lone surrogates, which some terminals and databases do not accept."""
     return text.replace("\0", r"\x00").encode(errors="backslashreplace").decode()

@@ -119,7 +119,7 @@ class Run:
         self.first_message = Message()
 
     def warm_up(self) -> None:
-        """Do what precedes the first round, with all clients."""
+        """Make all steps before the first round, with all clients."""
         self.clients.begin_round(-1)
         all_rows = self.clients.rows
         with self.clients_turn():
@@ -130,7 +130,7 @@ class Run:
 
     @contextmanager
     def clients_turn(self) -> Iterator[None]:
-        """Time the ``with`` block as the clients', and refuse that it sets attributes of the method."""
+        """Count the time of the ``with`` block for the clients, and let it set no method attribute."""
         with self.watch.part("client"), self.method.as_clients():
             yield
 
@@ -152,8 +152,8 @@ class Run:
     def step(self, round: int) -> None:
         """Make one round: broadcast, load, evaluate, update, evaluate, aggregate.
 
-        Both stages are evaluated at every client: *received* on what the server has for it, *trained* on what
-        it has kept from its last part in a round.
+        Both stages are evaluated at every client: *received* on the model that the server has for the client,
+        *trained* on the model that the client kept when it last took part.
         """
         self.clients.begin_round(round)
         self.method.round = round
@@ -163,7 +163,7 @@ class Run:
             message = self.method.broadcast()
         with self.clients_turn():
             received = self.method.load(self.clients, self.own, message)
-        # of a run with newcomers only these are reported, and they join after the last round
+        # a run with newcomers reports only the newcomers, who join after the last round
         is_evaluated = not self.spec.newcomers or round == self.spec.protocol.rounds - 1
         if is_evaluated:
             self.tally.note("received", self.evaluator.all(self.method, self.clients, received))
@@ -174,7 +174,7 @@ class Run:
         self.traffic.bytes_down += message.bytes
         epochs: dict[int, Evaluation] = {}
         if self.every_epoch and is_evaluated:
-            # clients that take no part have the counts of before after every epoch
+            # clients that take no part keep their earlier counts after every epoch
             before = self.evaluator.nothing() if is_full_round else self._evaluated()
             epochs = {epoch: deepcopy(before) for epoch in range(self.spec.protocol.local_epochs)}
             clients.after_epoch = self.evaluator.after_epoch(self.method, clients, epochs)
@@ -198,7 +198,7 @@ class Run:
             self.attacker.check()
 
     def _evaluated(self) -> Evaluation:
-        """The evaluation of what clients keep."""
+        """The evaluation of the models that clients keep."""
         return self.evaluator.all(self.method, self.clients, self.own)
 
     def correct(self) -> dict[tuple[str, str], NDArray[np.int32]]:
@@ -206,7 +206,7 @@ class Run:
         return self.tally.correct()
 
     def artefacts(self) -> dict[str, NDArray[Any]]:
-        """Arrays of the run: what method and clients recorded, who was malicious, what was exchanged."""
+        """Arrays of the run: records of method and clients, malicious clients, numbered exchanges."""
         records = self.method.records | self.clients.logged()
         for name, rounds in self.method.records_by_round.items():
             records[name] = torch.stack(list(rounds.values()))

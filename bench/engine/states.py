@@ -11,7 +11,7 @@ COMPLETE = ("done", "searched")
 """States of runs that were taken to their end."""
 
 SETTLED = (*COMPLETE, "diverged", "not_applicable")
-"""States that running again with the same code would only repeat. No other state replaces them."""
+"""States that a new run with the same code would only repeat. No other state replaces them."""
 
 FAILURES = ("failed", "oom")
 """States in which a run went wrong."""

@@ -1,4 +1,4 @@
-"""Which items each client holds and in which role, as one small file.
+"""A small file with the items of each client and their roles.
 
 The suite writes an NPZ archive without pickled objects; it reads that and a CSV table. docs/extending.md
 describes both. Items are nodes, or images of image data. All else follows from the data set and the ids.
@@ -31,7 +31,7 @@ CORRECT = "correct the file; docs/extending.md describes it"
 
 @dataclass(frozen=True, eq=False)
 class AssignmentFile:
-    """An assignment and what its file says of it.
+    """An assignment and the other contents of its file.
 
     ``said`` is the part of the request (``bench.spec.FederationKey``) that the file gives. ``hash`` is None
     if the file does not give it.
@@ -68,17 +68,17 @@ def read(path: Path) -> AssignmentFile:
     """Read a table if the name ends in ``.csv``, else an archive, and check it without the data set.
 
     Raises:
-        RequestError: there is no such file, or what is wrong with it.
+        RequestError: the file is missing or invalid; the message says what is wrong.
     """
     try:
         return _read_table(path) if path.suffix.lower() == ".csv" else _read_archive(path)
-    except Exception as error:  # whatever pandas, zipfile, zlib or NumPy raise on bytes that are not theirs
+    except Exception as error:  # pandas, zipfile, zlib and NumPy raise many kinds on foreign bytes
         problem = " ".join(str(error).split()) or type(error).__name__
         raise RequestError(f"{path}: {problem}; {CORRECT}") from None
 
 
 def _read_archive(path: Path) -> AssignmentFile:
-    """Read an NPZ archive. A mask of another type or length than ``nodes`` has NumPy's own refusal."""
+    """Read an NPZ archive. NumPy itself refuses a mask whose type or length does not fit ``nodes``."""
     with np.load(path, allow_pickle=False) as file:
         arrays: dict[str, NDArray[Any]] = {name: file[name] for name in file.files}
     missing = {"nodes", "nodes_offsets", *MASKS} - arrays.keys()

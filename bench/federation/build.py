@@ -51,9 +51,9 @@ def check_training(federation: Federation) -> None:
 
 
 def kept_path(request: FederationKey, checksum: str, recipe: dict[str, Any] | None = None) -> Path:
-    """The file of the assignment that is drawn for a request by a ``recipe``, or else of the imported one.
+    """Return the file for a request's assignment: drawn by a ``recipe``, or imported if ``recipe`` is None.
 
-    ``checksum`` is the data's.
+    ``checksum`` is the checksum of the data.
     """
     content = {"format": FORMAT, "data": checksum, "recipe": recipe or {}} | request._asdict()
     content["split"] = [float(share) for share in request.split]
@@ -79,7 +79,7 @@ def _restore(path: Path, prepared: Prepared, scenario: str) -> Federation | None
 
 
 def check_request(request: FederationKey) -> None:
-    """Refuse a split or a seed that is none."""
+    """Refuse an invalid split or partition seed."""
     check_split(request.split)
     if not 0 <= request.partition_seed <= LAST_SEED:
         raise RequestError(f"partition seed: expected 0 to {LAST_SEED}, got {request.partition_seed}")

@@ -1,4 +1,4 @@
-"""The clients of an assignment: what each holds of a data set."""
+"""Makes clients from an assignment: each client gets its part of a data set."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def adjacency(graph: Graph) -> sparse.csr_array:
 
 
 def known_hyperedges(lists: Ragged, nodes: int, ids: NDArray[np.int64]) -> ClientHyperedges:
-    """What the client that holds ``ids``, of so many ``nodes``, knows of the hyperedges that touch it."""
+    """Return what the client with the nodes ``ids`` (of ``nodes`` in all) knows of its hyperedges."""
     position = np.full(nodes, -1, np.int64)
     position[ids] = np.arange(len(ids))
     members = position[lists.values]
@@ -31,7 +31,7 @@ def known_hyperedges(lists: Ragged, nodes: int, ids: NDArray[np.int64]) -> Clien
 
 
 def assigned_clients(data: Data, assignment: Assignment) -> tuple[Client, ...]:
-    """Every client's items, with its induced subgraph and the hyperedges that touch it, if there are some."""
+    """Return every client's items, with its induced subgraph and the hyperedges that touch it, if any."""
     features = data.pixels if isinstance(data, Images) else data.features
     hyperedges = None if isinstance(data, Images) else data.hyperedges
     neighbours = adjacency(data) if isinstance(data, Graph) else None

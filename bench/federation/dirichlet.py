@@ -78,11 +78,11 @@ class LabelDirichlet(Scenario[Graph | Hypergraph]):
 
     @classmethod
     def parse(cls, parameter: str) -> Self:
-        """The concentration; that of the paper behind the bare name."""
+        """Read the concentration. A name without a parameter has the paper's concentration."""
         return cls(positive_number(parameter)) if parameter else cls()
 
     def draw(self, data: Graph | Hypergraph, clients: int, partition_seed: int, split: Split) -> Assignment:
-        """One client holds everything; more share the nodes."""
+        """Share the nodes out to the clients; a single client holds all nodes."""
         stream = streams.generator(partition_seed, "partition", self.name)
         least = LEAST if clients > 1 else 1
         ids = [

@@ -21,12 +21,12 @@ from bench.spec import FederationKey
 
 
 def _request(path: Path, file: AssignmentFile, named: Mapping[str, Any]) -> FederationKey:
-    """The request that a file's clients are for, from what the file and the user say.
+    """Return the request that a file's clients answer, from the values of the file and of the user.
 
-    The data set has the defaults of seed and split.
+    The data set gives the defaults of seed and split.
 
     Raises:
-        RequestError: file and user contradict each other, or say too little.
+        RequestError: file and user contradict each other, or a value is missing.
     """
     parts: dict[str, Any] = {"clients": len(file.assignment.ids), **file.said}
     for name, value in named.items():
@@ -98,9 +98,9 @@ def install(
 ) -> ImportedClients:
     """Check a file's clients and keep them. Runs of their request then use exactly these clients.
 
-    The request is the data set, scenario, number of clients, partition seed and split. ``named`` is what
-    the user says of it, None for nothing. Single clients may lack validation or test items, as drawn clients
-    may. They do not count in the means over clients of these items.
+    The request is the data set, scenario, number of clients, partition seed and split. ``named`` has the
+    values that the user gives; a value may be None. A client may lack validation or test items, as a drawn
+    client may. It does not count in the mean over clients of these items.
 
     Raises:
         RequestError: the file cannot be read, contradicts what the user says, does not fit the data set

@@ -35,7 +35,7 @@ def known_cross_edges(federation: Federation, method: str) -> list[Indices]:
 
 @dataclass(frozen=True, eq=False)
 class Holders:
-    """Who holds every node: all ``ids``, ascending, with their ``client`` and their ``position`` there."""
+    """The holder of every node: all ``ids``, ascending, each with its ``client`` and ``position`` there."""
 
     ids: Indices
     client: Indices
@@ -82,19 +82,19 @@ def fetch(
     traffic: TrafficMeter,
     exchange: int,
 ) -> Iterator[NDArray[np.float32]]:
-    """For every client the rows ``[ids, width]`` that other clients hold, sent through the server.
+    """Yield for every client the rows ``[ids, width]`` that other clients hold, sent through the server.
 
-    ``id_lists`` are every client's ids, ``rows`` every client's features, one row a node. A holder sends
-    ids (int64) and dense rows (float32) once, however many clients want them. The server sends them to
-    each of these. The rows are made client by client, since all of them together can be larger than the
-    features.
+    ``id_lists`` has the ids that each client wants, ``rows`` each client's features, one row per node. A
+    holder sends ids (int64) and dense rows (float32) once, however many clients want them. The server sends
+    them to each client that wants them. The rows are made client by client, because all rows together can be
+    larger than the features.
 
     Raises:
         NotApplicableError: no client holds a wanted node.
     """
 
     def held(ids: Indices) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.float32]]]:
-        """Which of the nodes every holder has, and their rows."""
+        """Yield for every holder a mask of the nodes that it has, and their rows."""
         client, position = holders.find(ids)
         for holder in np.unique(client):
             mask = client == holder
@@ -115,8 +115,8 @@ def fetch(
 def extended(client: Client, ids: Indices, features: NDArray[np.float32], links: Indices) -> Client:
     """The client's graph with further nodes behind its own: other clients', or made-up ones.
 
-    They have the given ``ids`` and ``features``, label -1 and no role. ``links`` ``[2, m]`` are the
-    further edges as positions in the extended graph, in one direction or both.
+    The further nodes have the given ``ids`` and ``features``, label -1 and no role. ``links`` ``[2, m]`` are
+    the further edges as positions in the extended graph, in one direction or both.
     """
     if len(ids) == 0:
         return client

@@ -18,13 +18,13 @@ from bench.federation.splits import ceiled_roles, reseeded_roles
 from bench.streams import Stream
 
 LEAST = 3
-"""Fewest images that the split leaves one training image of. The released code asks for 1 and
-would fail in its split below 3; on the full data sets no draw comes near either."""
+"""Fewest images of a client for which the split leaves one training image. The released code asks for 1, but
+its split fails below 3. On the full data sets no draw comes near these numbers."""
 
 RELEASED = "-released"
 
 RELEASED_CONCENTRATIONS = ("0.1", "0.2", "0.5")
-"""Those of the paper's tables."""
+"""Concentrations in the paper's tables."""
 
 RELEASED_SEEDS = {10: 66666, 100: 666, 200: 666}
 """Seed of the partition by number of classes: CIFAR-10, CIFAR-100, Tiny-ImageNet."""
@@ -32,13 +32,13 @@ RELEASED_SEEDS = {10: 66666, 100: 666, 200: 666}
 RELEASED_SPLIT_SEED = 666
 
 FEWEST = 5
-"""Classes that a client of the pathological setting has where a fifth of all would be fewer."""
+"""Shards of a client in the pathological setting if a fifth of the classes would be fewer."""
 
 GROUPS = 5
 """Groups of clients in the case study."""
 
 OWN = 80
-"""Percent of a class that its group has to itself, s in the paper."""
+"""Percent of a class that only the group of the class gets; ``s`` in the paper."""
 
 
 class ImageScenario(Scenario[Images]):
@@ -59,7 +59,7 @@ class ImageScenario(Scenario[Images]):
         """
 
     def stream(self, classes: int, partition_seed: int) -> Stream:
-        """What ``deal`` draws from, for data of so many classes."""
+        """The random stream for ``deal`` on data with this number of classes."""
         return streams.generator(partition_seed, "partition", self.name)
 
     def roles(self, items: int, split: Split, partition_seed: int, client: int) -> NDArray[np.int8]:
@@ -67,11 +67,11 @@ class ImageScenario(Scenario[Images]):
         return ceiled_roles(items, split, streams.generator(partition_seed, "split", client))
 
     def shares(self, labels: NDArray[np.int64], clients: int, partition_seed: int) -> list[NDArray[np.int64]]:
-        """``deal`` from the scenario's own stream: the clients of a complete set from its labels alone."""
+        """Deal the items of a complete set, from its labels alone and the scenario's own stream."""
         return self.deal(labels, clients, self.stream(len(np.unique(labels)), partition_seed))
 
     def draw(self, data: Images, clients: int, partition_seed: int, split: Split) -> Assignment:
-        """The clients of the population, each with the images that are here."""
+        """Draw the clients of the population. Each client keeps the images that ``data`` contains."""
         here = np.arange(len(data.labels))
         population = data.labels if data.population is None else data.population
         image = np.full(len(population), -1, np.int64)
@@ -95,7 +95,7 @@ class ReleasedScenario(ImageScenario):
     papers_own = True
 
     def recipe(self, partition_seed: int) -> dict[str, Any]:
-        """With the released seeds."""
+        """Add the released seeds to the recipe."""
         seeds = {str(classes): seed for classes, seed in RELEASED_SEEDS.items()}
         return super().recipe(partition_seed) | {
             "seeds by classes": seeds,
@@ -103,7 +103,7 @@ class ReleasedScenario(ImageScenario):
         }
 
     def stream(self, classes: int, partition_seed: int) -> Stream:
-        """From the released seed.
+        """Return the stream of the released seed.
 
         Raises:
             RequestError: there is no seed for so many classes.
@@ -116,7 +116,7 @@ class ReleasedScenario(ImageScenario):
         return np.random.RandomState(RELEASED_SEEDS[classes])
 
     def roles(self, items: int, split: Split, partition_seed: int, client: int) -> NDArray[np.int8]:
-        """The same cuts for every client of so many items."""
+        """Return the same cuts for all clients with the same number of items."""
         return reseeded_roles(items, split, RELEASED_SPLIT_SEED)
 
 
@@ -131,7 +131,7 @@ class Dirichlet(ImageScenario):
 
     @classmethod
     def parse(cls, parameter: str) -> Dirichlet:
-        """The concentration; one of the released partitions where ``-released`` follows it."""
+        """Read the concentration. If ``-released`` follows it, the partition is a released one."""
         number = parameter.removesuffix(RELEASED)
         if number == parameter:
             return cls(positive_number(parameter))
@@ -141,7 +141,7 @@ class Dirichlet(ImageScenario):
         return DirichletReleased(float(number))
 
     def deal(self, labels: NDArray[np.int64], clients: int, stream: Stream) -> list[NDArray[np.int64]]:
-        """See ``label_dirichlet``; ascending."""
+        """See ``label_dirichlet``. Every client's items are sorted."""
         shares = label_dirichlet(labels, clients, self.concentration, LEAST, stream)
         return [np.sort(share) for share in shares]
 
@@ -150,12 +150,12 @@ class DirichletReleased(ReleasedScenario, Dirichlet):
     """The released partitions: ``dirichlet0.1-released`` and so on."""
 
     def deal(self, labels: NDArray[np.int64], clients: int, stream: Stream) -> list[NDArray[np.int64]]:
-        """See ``label_dirichlet``; in its order, which the released split permutes."""
+        """See ``label_dirichlet``. The items are not sorted: the released split permutes the dealt order."""
         return label_dirichlet(labels, clients, self.concentration, 1, stream)
 
 
 def _shuffled_classes(labels: NDArray[np.int64], stream: Stream) -> list[NDArray[np.int64]]:
-    """The positions of every class that there is, in random order."""
+    """Return the positions of every class that ``labels`` contain, in random order."""
     return [stream.permutation(np.flatnonzero(labels == label)) for label in np.unique(labels)]
 
 
@@ -206,7 +206,7 @@ class CaseStudy(ImageScenario):
     name = "case-study"
 
     def recipe(self, partition_seed: int) -> dict[str, Any]:
-        """With the number of groups and what they have of their classes, in percent."""
+        """Add the number of groups, and the percentage of a class that only its group gets."""
         return super().recipe(partition_seed) | {"groups": GROUPS, "own percent": OWN}
 
     def groups(self, clients: int) -> NDArray[np.int64]:
@@ -219,7 +219,7 @@ class CaseStudy(ImageScenario):
         return np.arange(clients) // (clients // GROUPS)
 
     def deal(self, labels: NDArray[np.int64], clients: int, stream: Stream) -> list[NDArray[np.int64]]:
-        """Every class is shuffled, then the classes are; groups own consecutive ones.
+        """Shuffle the items of every class, then the classes. Groups own consecutive classes.
 
         Raises:
             RequestError: five groups cannot share the classes or the clients.

@@ -1,4 +1,4 @@
-"""Reads a data set once a process, with its checksums."""
+"""Reads a data set once per process, with its checksums."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bench.sources import Sources
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A prepared data set. ``features`` is the SHA-256 of its features, ``checksum`` that of all of it."""
+    """A prepared data set. ``features`` is the SHA-256 of its features, ``checksum`` that of all data."""
 
     dataset: type[Dataset]
     data: Data

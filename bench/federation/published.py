@@ -47,7 +47,7 @@ class Published(Scenario[Graph]):
     families: ClassVar[tuple[Family, ...]] = ("graph",)
 
     def deals_roles(self, split: Split) -> bool:
-        """All but FED-PUB's."""
+        """True for all splits but FED-PUB's, whose roles are published."""
         return split != FEDPUB
 
     def recipe(self, partition_seed: int) -> dict[str, Any]:
@@ -55,10 +55,10 @@ class Published(Scenario[Graph]):
         return {"edition": 2}
 
     def draw(self, data: Graph, clients: int, partition_seed: int, split: Split) -> Assignment:
-        """The published clients of that number and split.
+        """Return the published clients for this number of clients and this split.
 
         Raises:
-            RequestError: there are none; names those that there are.
+            RequestError: no such clients are published; the message names the published ones.
         """
         published = data.published.get((self.name, clients, split))
         if published is None:

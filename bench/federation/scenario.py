@@ -21,7 +21,7 @@ Split = tuple[float, float, float]
 
 @dataclass(frozen=True, eq=False)
 class Assignment:
-    """Which items each client holds, in which order, and their roles. Everything else follows from the data.
+    """The items of each client, in order, with their roles. Everything else follows from the data.
 
     ``ids[c]`` ``[n_c]`` int64 are item ids, ``roles[c]`` ``[n_c]`` int8 (see ``bench.federation.types``).
     """
@@ -63,14 +63,14 @@ class Scenario(ABC, Generic[D]):
         return cls()
 
     def deals_roles(self, split: Split) -> bool:
-        """Whether the partition seed deals the roles of the papers' own items. Default: it does not."""
+        """True if the partition seed deals the roles of the papers' own items. Default: False."""
         return False
 
     def recipe(self, partition_seed: int) -> dict[str, Any]:
         """Libraries and options that decide the draw in addition to the request.
 
-        Stored draws are found by them. Default: the files of a scenario from outside the suite; nothing
-        for its own.
+        The key of a stored draw contains them. Default: the source files of a scenario from outside the
+        suite; nothing for the suite's own scenarios.
         """
         files = own_sources(type(self))
         return {"sources": sorted(files)} if files else {}

@@ -12,7 +12,7 @@ NUMBER = "a number at the end of a name is an example"
 
 
 def forms(family: Family | None = None) -> list[str]:
-    """The names of a family's scenarios, with examples of parameters. Without a family, those of all."""
+    """The names of a family's scenarios (None: of all scenarios), with examples of parameters."""
     return [
         f"{name}{parameter}"
         for name, kind in SCENARIOS.all().items()

@@ -17,7 +17,7 @@ from bench.federation.scenario import Split
 from bench.federation.types import TEST, TRAIN, UNUSED, VALIDATION
 
 
-@cache  # of few splits, and asked for every planned run
+@cache  # every planned run asks, and there are few splits
 def _exact_shares(split: Split) -> tuple[Fraction, Fraction, Fraction]:
     train, validation, test = (Fraction(str(float(share))) / 100 for share in split)
     return train, validation, test
@@ -37,7 +37,7 @@ def check_split(split: Split) -> None:
 
 
 def _deal(order: NDArray[np.int64], train: int, validation: int, test: int) -> NDArray[np.int8]:
-    """Roles by item: the first of ``order`` train, the next test, the next validate; others unused."""
+    """Return roles by item: the first of ``order`` train, the next test, the next validate; others unused."""
     roles = np.full(len(order), UNUSED, np.int8)
     roles[order[:train]] = TRAIN
     roles[order[train : train + test]] = TEST
@@ -48,8 +48,8 @@ def _deal(order: NDArray[np.int64], train: int, validation: int, test: int) -> N
 def roles_in_order(order: NDArray[np.int64], split: Split) -> NDArray[np.int8]:
     """One split of the whole graph, dealt in the given order of all its items (FedSheafHN, FED-PUB).
 
-    The first ``round(train)`` train, the next ``round(test)`` test, and all the rest validate, or
-    ``round(validation)`` of it where the shares leave items over. Not stratified (subgraph facts 1.6).
+    The first ``round(train)`` train, the next ``round(test)`` test, and all others validate. If the shares
+    add up to less than 100 %, only ``round(validation)`` validate. Not stratified (subgraph facts 1.6).
     """
     train, validation, test = _exact_shares(split)
     items = len(order)

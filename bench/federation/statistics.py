@@ -1,4 +1,4 @@
-"""What clients hold, and the statistics that the papers print, as they define them.
+"""Statistics of the clients' data, as the papers define them.
 
 Subgraph facts 1.16 to 1.18, hypergraph facts 1.3.
 """
@@ -17,7 +17,7 @@ from bench.federation.types import Federation
 
 
 def clustering(edges: NDArray[np.int64], nodes: int) -> float:
-    """Mean Watts-Strogatz local clustering coefficient over all nodes; that of a node is 0 below degree 2.
+    """Mean Watts-Strogatz local clustering coefficient over all nodes; it is 0 for a node of degree below 2.
 
     ``edges`` ``[2, m]`` holds both directions of every edge, no loops or repeats. Every edge is
     directed from its end of lower degree, which keeps the products small where degrees are uneven.
@@ -28,7 +28,7 @@ def clustering(edges: NDArray[np.int64], nodes: int) -> float:
     ends = edges[:, rank[edges[0]] < rank[edges[1]]]
     arcs = sparse.csr_array((np.ones(ends.shape[1], np.int64), (ends[0], ends[1])), shape=(nodes, nodes))
     # A triangle a -> b -> c, a -> c is counted once at its arc a -> c, and once at its arc b -> c. Both
-    # products are over arcs that leave a node, of which there are few; those that enter a hub are thousands.
+    # products run over arcs that leave a node, which are few; thousands of arcs may enter a hub.
     by_long = (arcs @ arcs).multiply(arcs)
     by_last = (arcs.T @ arcs).multiply(arcs)
     triangles = by_long.sum(axis=1) + by_long.sum(axis=0) + by_last.sum(axis=1)
@@ -73,7 +73,7 @@ def graph_statistics(federation: Federation) -> dict[str, float | None]:
 
 
 def holders(ids: Sequence[NDArray[np.int64]], nodes: int) -> NDArray[np.int64]:
-    """Which client holds each node ``[nodes]``, where ``ids`` share out all nodes."""
+    """Return the client that holds each node ``[nodes]``. The clients' ``ids`` cover all nodes."""
     holder = np.empty(nodes, np.int64)
     for client, part in enumerate(ids):
         holder[part] = client

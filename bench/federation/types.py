@@ -22,7 +22,7 @@ ROLE_NAMES: Final = (*SPLITS, "unused")
 
 @dataclass(frozen=True, eq=False)
 class ClientHyperedges:
-    """What one client knows of the hyperedges that touch it.
+    """One client's knowledge of the hyperedges that touch it.
 
     Attributes:
         ids: global hyperedge ids ``[m]``, ascending.
@@ -38,7 +38,7 @@ class ClientHyperedges:
 
     @property
     def border(self) -> NDArray[np.bool_]:
-        """Which hyperedges have members at other clients."""
+        """Mask of the hyperedges that have members at other clients."""
         return self.sizes > self.members.sizes
 
 
@@ -66,9 +66,9 @@ class Client:
         roles: ``TRAIN``, ``VALIDATION``, ``TEST`` or ``UNUSED``, int8 ``[n]``.
         features: float32 ``[n, width]`` (CSR or dense), or uint8 pixels ``[n, channels, height, width]``.
         edges: positions ``[2, m]``, both directions, sorted; graphs only.
-        hyperedges: of hypergraphs, and of graphs that have some.
+        hyperedges: for hypergraphs, and for graphs with hyperedges.
         cross_edges: the position of an own node and the id of its neighbour at another client, ``[2,
-            m]``, sorted; of graphs that have hyperedges.
+            m]``, sorted; for graphs with hyperedges.
     """
 
     ids: NDArray[np.int64]

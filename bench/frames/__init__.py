@@ -1,5 +1,5 @@
-"""Results as pandas frames, of the user's own database and of the results that come with the suite;
-``docs/notebook.ipynb`` shows them.
+"""Results as pandas frames: the user's own database and the results that come with the suite.
+``docs/notebook.ipynb`` shows how to use the frames.
 """
 
 from bench.frames.whole_frames import cells, clients, curves, ranks, runs

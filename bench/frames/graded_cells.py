@@ -1,8 +1,8 @@
-"""The cells frame: every number of every table, measured beside published, with its verdict.
+"""The cells frame: the measured and the published number of every cell of every table, with a verdict.
 
-The way of a cell: the studies' experiments give its *place* (a line and a column of a table), the place has
-*members* (the runs that are planned or found for it), a measure gives every member a *value*, and values are
-averaged, set beside what is printed, and graded.
+A cell is made in four steps. An experiment gives its *place* (a line and a column of a table). The place has
+*members*: the runs that are planned or found for it. A measure gives every member a *value*. The mean of the
+values is compared with the published number and graded.
 """
 
 from __future__ import annotations
@@ -45,22 +45,22 @@ WRITTEN = list(COLUMNS)[: list(COLUMNS).index("origin") + 1]
 """Columns of ``cells.csv``."""
 
 VALUE = ["measure_number", "stage", "rule", "place"]
-"""What cells that show the same values have in common."""
+"""Columns that identify values: cells that agree in them show the same values."""
 
 VALUES = columns_of("values")
-"""Columns of the values frame, a row a member and measure, and their types."""
+"""Columns of the values frame and their types. The frame has one row per member and measure."""
 
 BESIDE = [
     *("baseline_n", "baseline_mean", "baseline_std"),
     *("control_n", "control_mean", "control_std"),
     *("s_d", "s_d_source", "s_d_freedom", "partitions", "draws"),
 ]
-"""What a verdict rests on beside the measured values; all but the first three of accuracies alone."""
+"""Columns that a verdict reads in addition to the values. Only accuracies have more than the first three."""
 
 
 class Results(NamedTuple):
-    """What was collected from a source: the frames of runs, places, members, values and cells; the measures
-    by number; the settings by place; what the clients of all runs score by metric, stage and rule.
+    """Everything collected from a source: the frames of runs, places, members, values and cells; the measures
+    by number; the settings by place; the scores of all clients by metric, stage and rule.
     """
 
     runs: pd.DataFrame
@@ -75,11 +75,11 @@ class Results(NamedTuple):
     clients: dict[tuple[Metric, str, str], pd.DataFrame]
 
     def done_of(self, cells: pd.DataFrame) -> pd.DataFrame:
-        """The members with numbers of the places of some cells."""
+        """Select the members with results at the places of ``cells``."""
         return self.members[self.members["is_done"] & self.members["place"].isin(cells["place"])]
 
     def clients_at(self, stage: str, rule: str, metric: Metric | None = None) -> pd.DataFrame:
-        """What the clients of all runs score on the test split: run, client, value (0 to 1), samples."""
+        """Return the test scores of the clients of all runs: columns run, client, value (0 to 1), samples."""
         metric = metric or self.metric
         if (metric, stage, rule) not in self.clients:
             runs = self.runs.loc[self.runs["state"] == "done", "run"].tolist()
@@ -96,11 +96,11 @@ def collect(
     plans: Plans | None = None,
     usual_runs: UsualRuns | None = None,
 ) -> Results:
-    """Every cell of every study: everything that is planned, published or run.
+    """Collect every cell of every study: everything that is planned, published or run.
 
-    ``winners`` are the tuned configurations (None: all that are at hand), ``metric`` is what clients are
-    scored by. ``plans`` are the experiments of these studies and of others that are at hand, ``usual_runs``
-    the usual settings in place of those that the studies' grids plan.
+    Clients are scored by ``metric``. ``winners`` are the tuned configurations (None: all available ones).
+    ``plans`` are the experiments of these studies, and of others where available (None: of these alone).
+    ``usual_runs`` are the runs in usual settings (None: as the studies' grids plan them).
     """
     by_name = {study.name: study for study in studies}
     all_plans = plans or {name: study.experiments for name, study in by_name.items()}
@@ -115,8 +115,8 @@ def collect(
     members = members_frame(by_name, places, runs)
     places = places.join(states(places, members), on="place")
     cells, measures = asked_cells(by_name, plans, places, settings, metric)
-    # Left out are cells of which nothing is planned, published or run (a line that was found in the database
-    # is not there for what is published), and further comparisons that print no value.
+    # Drop cells without a planned, stored or published run, and further comparisons without a published
+    # value. In a line of unusual settings, which the database alone has, a published value keeps no cell.
     is_printed = cells["printed"].notna()
     has_place = (cells["runs"] > 0) | (cells["planned"] > 0) | (is_printed & cells["usual"])
     cells = cells[has_place & (is_printed | (cells["comparison_number"] == 0))]
@@ -135,12 +135,12 @@ def collect(
 
 
 def no_rows(columns: Mapping[str, str]) -> pd.DataFrame:
-    """No rows with these columns, where nothing has numbers."""
+    """Return an empty frame with these columns and types."""
     return pd.DataFrame(columns=list(columns)).astype(dict(columns))
 
 
 def measured(results: Results, cells: pd.DataFrame, measures: Sequence[Measure]) -> pd.DataFrame:
-    """The values of cells with runs: the columns ``VALUES``. The cells have the numbers of their measures."""
+    """Compute the values of cells with runs: columns ``VALUES``. ``measure_number`` indexes ``measures``."""
     parts = [no_rows(VALUES)]
     for (stage, rule, number), part in parts_of(cells, ["stage", "rule", "measure_number"]):
         rows = results.done_of(part)
@@ -152,15 +152,15 @@ def measured(results: Results, cells: pd.DataFrame, measures: Sequence[Measure])
 
 
 def values_of(results: Results, cells: pd.DataFrame, measure: Measure) -> pd.DataFrame:
-    """The values of cells under a measure that their table does not show: the columns ``VALUES``."""
+    """Compute the values of cells under a measure that their table does not show: the columns ``VALUES``."""
     reading = {"stage": measure.reading.stage, "rule": measure.reading.rule} if measure.reading else {}
     return measured(results, cells.assign(measure_number=0, **reading), [measure])
 
 
 def _with_evidence(results: Results, studies: Mapping[str, Study], readings: pd.DataFrame) -> pd.DataFrame:
-    """The readings as ``judged`` takes them, with ``BESIDE``; n is 0 without values, and the state says why.
+    """Add to the readings the columns ``BESIDE`` and all others that ``judged`` reads.
 
-    What runs beside members reach, of the ``baseline`` and the ``control``, is read as the members are.
+    Baseline and control runs are read like the members. Without values n is 0, and ``state`` says why.
     """
     done = results.runs.loc[results.runs["state"] == "done", ["run", "family", "partition_hash"]]
     members = results.members[results.members["is_done"]]
@@ -217,8 +217,8 @@ def cells_frame(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 class DocumentCells(NamedTuple):
-    """The cells of an experiment that a report shows, among all ``results``: the columns of the cells frame
-    and those that ``bench.report.document.document_cells`` describes.
+    """The cells of an experiment that a report shows, and all ``results``. The columns of ``cells`` are those
+    of the cells frame and those described in ``bench.report.document.document_cells``.
     """
 
     study: Study

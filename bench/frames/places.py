@@ -23,8 +23,8 @@ Found = dict[tuple[str, str, int, str, str], str]
 def places_frame(
     studies: Mapping[str, Study], plans: Plans, runs: pd.DataFrame, usual: UsualRuns, settings_of: SettingsOf
 ) -> tuple[pd.DataFrame, dict[int, Settings]]:
-    """The places of all tables, without the columns of ``states``, and by place the settings of the runs that
-    stand there or are planned.
+    """Return the places of all tables, without the columns of ``states``; and the settings of their stored or
+    planned runs, by place.
     """
     found: Found = {
         (run.dataset, run.scenario, run.clients, run.method, run.setting): run.cell
@@ -68,10 +68,10 @@ def places_frame(
 def _found_places(
     study: Study, experiment: Experiment, found: Found, usual: UsualRuns, settings_of: SettingsOf
 ) -> tuple[list[Line], dict[Place, PlannedCell]]:
-    """The lines of a main table, and its places: the cell that is found there, its settings, and the seeds
-    that are planned in the usual ones.
+    """Return the lines of a main table, and its places with their stored cell, its settings, and the seeds
+    that are planned in usual settings.
 
-    Beside the study's lines there are those of other methods that are stored or planned here, and those of
+    The study's lines come first. Lines are added for other methods that are stored or planned here, and for
     other settings that were run.
     """
     columns = [astuple(column) for column in experiment.columns]
@@ -93,7 +93,7 @@ def _found_places(
 
 
 def members_frame(studies: Mapping[str, Study], places: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
-    """The runs of every place, by place and seed."""
+    """Return the runs of every place, sorted by place and seed."""
     runs = runs.reset_index(names="row")
     counted = runs[runs["counted"] & ~runs["special"]]
     facts = places[["place", "study", "document", "point", "point_object", "is_baseline", "cell", "hashes"]]
@@ -105,7 +105,7 @@ def members_frame(studies: Mapping[str, Study], places: pd.DataFrame, runs: pd.D
     baselines = members["study"].map({name: study.baseline for name, study in studies.items()})
     controls = members["study"].map({name: study.control for name, study in studies.items()})
 
-    # The baseline at the same point; where the table has none there, the one in the usual settings.
+    # Take the baseline at the same point. If the table has none there, take the one in usual settings.
     same_point, same_clients = ["study", "document", *WHERE, "point_object"], ["seed", "partition_hash"]
     at_point = members[members["is_baseline"]]
     first_place = at_point.drop_duplicates(same_point)[[*same_point, "place"]]
@@ -126,7 +126,7 @@ def members_frame(studies: Mapping[str, Study], places: pd.DataFrame, runs: pd.D
 
 
 def states(places: pd.DataFrame, members: pd.DataFrame) -> pd.DataFrame:
-    """What became of the runs of every place, and what they cost: columns of the places frame from runs."""
+    """Return the columns of the places frame that come from runs: counts, states and costs of every place."""
     runs_by_place = defaultdict(list)
     whose = ("shipped: " + members["origin"]).mask(members["origin"] == "", "own")
     imported = "bundle " + members["bundle"] + ": " + members["bundle_state"]

@@ -1,4 +1,4 @@
-"""The cells that the studies' tables ask for, and what papers print beside them."""
+"""The cells of the studies' tables, and the published values beside them."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from bench.studies.settings import Column, Settings, difference_text
 from bench.studies.study import Study
 
 PRINTED = [
-    *("paper", "printed", "published_mean", "published_std", "status"),  # of a ``Published``
-    *("n_p", "redrawn", "population"),  # of ``PublishedRuns``, of cells with numbers
+    *("paper", "printed", "published_mean", "published_std", "status"),  # from ``Published``
+    *("n_p", "redrawn", "population"),  # from ``PublishedRuns``; only for cells with numbers
     "bar",  # why the value is no target for the cell's runs; "": it is one
-    "published_on",  # titles of the only data sets on which a value is printed for a cell with numbers, or ""
+    "published_on",  # for cells with numbers: other data sets, if the value is printed on these alone; or ""
 ]
-"""What stands beside a cell."""
+"""Columns of the published value of a cell."""
 
 Printed = dict[tuple[str | int | None, ...], tuple[int, Published]]
-"""Data set, scenario and clients in a paper's words -> the value, and its number in ``PAPER.csv``."""
+"""Data set, scenario and clients as the paper names them -> row number in ``PAPER.csv``, and the value."""
 
 
 def asked_cells(
@@ -38,9 +38,9 @@ def asked_cells(
     settings: Mapping[int, Settings],
     metric: Metric,
 ) -> tuple[pd.DataFrame, list[Measure]]:
-    """Every place under every measure beside every comparison of its table, in the order of the tables, and
-    the measures by their number. Of the values printed there it has the first: targets in their order, the
-    line's settings in theirs.
+    """Return one cell per place, measure and comparison, in the order of the tables; and the measures by
+    number. If several published values fit a cell, it takes the first, in the order of the targets, then of
+    the line's settings.
     """
     printed: dict[tuple[str, ...], Printed] = defaultdict(dict)
     for study in studies.values():
@@ -74,7 +74,7 @@ def asked_cells(
             }
             bar = experiment.reduced or measure.not_comparable_reason
             for place in places_here:
-                # A line of one stage stands where that stage is asked for, and in place of the primary one.
+                # A line with its own stage is shown for readings of that stage and of the primary stage.
                 stage = place.stage or reading.stage
                 if reading.stage not in (stage, study.primary.stage):
                     continue
@@ -99,7 +99,7 @@ def asked_cells(
 def _beside(
     study: Study, place: Any, values: Iterable[Printed], settings: Settings, bar: str
 ) -> tuple[Any, ...]:
-    """``PRINTED``: of a place the first of the values, which ``bar`` keeps from being a target."""
+    """Return ``PRINTED`` for the first of the values printed for a place. ``bar``: why it is no target."""
     column = Column(place.dataset, place.scenario, place.clients)
     dataset, scenario, clients = study.printed_column(column)
     here = place.point_object.datasets.get(place.dataset, dataset), scenario, clients
@@ -109,7 +109,7 @@ def _beside(
         others = {str(where[0]) for one in values for where in one}
         if place.state or dataset in others:  # the cell's own data set, with other clients
             others = set()
-        # Of several data sets that one name stands for, the main tables' own gives it its title.
+        # If several data sets share a printed name, the one in the main tables gives the title.
         own = {column.dataset for column in study.columns}
         titles = {study.datasets.get(one, one): study.title_of(one) for one in own}
         published_on = ", ".join(sorted(titles.get(one, study.title_of(one)) for one in others))
@@ -123,12 +123,12 @@ def _beside(
 
 
 def _bar(study: Study, target: Published, column: Column, place: Any, settings: Settings) -> str:
-    """Why a published value is no target for the runs of a place."""
+    """Return why a published value is no target for the runs of a place; empty if it is one."""
     reason = study.barred(target, column, settings)
     if reason:
         return reason
     varied = {*place.line_object.settings, *place.point_object.settings}
-    # A paper that states nothing else means that all clients train in every round.
+    # If a paper does not state the participation, all clients train in every round.
     stated = {"protocol.participation": 1.0, **study.paper_protocol(target, column)}
     paper_has = {key: value for key, value in stated.items() if key in settings and key not in varied}
     run = {key: settings[key] for key in paper_has}
@@ -139,7 +139,7 @@ def _bar(study: Study, target: Published, column: Column, place: Any, settings: 
 
 
 def readings_of(cells: pd.DataFrame) -> pd.DataFrame:
-    """A row a cell and reading, by cell: a published value may be that of several stages."""
+    """Return one row per cell and reading, sorted by cell. A published value may fit several stages."""
     may_be_any = cells["printed"].notna() & (cells["bar"] == "") & (cells["state"] == "")
     others = []
     for cell in rows_of(cells[may_be_any]):

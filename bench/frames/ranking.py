@@ -1,4 +1,4 @@
-"""Which method is better: the competitors of a study in every task, their ranks, tests and groups of ties."""
+"""The ranking of a study's competitors: ranks, tests and groups of ties, in every task and over all tasks."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ RANKS = columns_of("ranks")
 """Columns of ``bench.ranks`` and their types."""
 
 TASK = [*WHERE, "point"]
-"""What a task is: a column of a table at one point, under the primary reading."""
+"""Columns that identify a task: a column of a table at one point, under the primary reading."""
 
 
 class Ranking(NamedTuple):
-    """The competitors of a study over the tasks that have begun in earnest.
+    """The competitors of a study over the tasks that ``rank`` keeps.
 
-    ranks       a row a method with numbers: the columns ``RANKS``, and planned (tasks that have a cell of it)
-    cells       a row a task and method with numbers: the columns of the cells frame, task (its number),
+    ranks       one row per method with numbers: the columns ``RANKS``, planned (tasks with a cell of it)
+    cells       one row per task and method with numbers: the columns of the cells frame, task (its number),
                 group (of ties in the task)
-    tests       the tests (``bench.statistics.paired``) of every task, with its number; then those over tasks
-                and over data sets, which have none
-    titles      method -> title, of all competitors; ``unranked_titles`` are of those without numbers
-    scores      measured means in percent [tasks, methods], missing where there are none
-    over_tasks  the tests over tasks, of the methods that have all of them; none of fewer than ``LEAST``
-    over_datasets  the tests over data sets: of a method's mean over its tasks, which share the data set's
-                items. None of fewer than ``LEAST``, nor where all tasks are of different ones
+    tests       tests (``bench.statistics.paired``) within every task, with the task's number; then tests
+                over tasks and over data sets, without a number
+    titles      method -> title, of all competitors; ``unranked_titles``: titles of methods without numbers
+    scores      measured means in percent [tasks, methods]; missing if there is none
+    over_tasks  tests over tasks between methods that have all tasks; empty for fewer than ``LEAST`` tasks
+    over_datasets  tests over data sets on a method's mean over the tasks of each, because these share items;
+                empty for fewer than ``LEAST`` data sets, or if every task has its own data set
     """
 
     study: Study
@@ -53,10 +53,10 @@ class Ranking(NamedTuple):
 def rank(
     study: Study, results: Results, cells: pd.DataFrame | None = None, guests: Collection[str] = ()
 ) -> Ranking | None:
-    """The ranking of a study's competitors in some cells (None: all); None where no task has two of them.
+    """Rank a study's competitors in some cells (None: all cells); None if no task has two competitors.
 
-    A task with numbers of fewer than half as many methods as the fullest one has only begun, and counts for
-    none: groups are of the methods that all tasks have, and would shrink to those few.
+    A task is left out if it has fewer than half as many methods with numbers as the fullest task. Groups
+    contain only methods that all tasks have; a task that has just begun would leave few of them.
     """
     titles, board = _board(study, results, results.cells if cells is None else cells, guests)
     planned = board["method"].value_counts()
@@ -84,13 +84,13 @@ def rank(
     all_tests = pd.concat(tests, ignore_index=True)
     over_tasks, over_datasets = (all_tests[all_tests["unit"] == unit] for unit in ("task", "data set"))
 
-    # Mean ranks with their intervals, by bootstrap over tasks and runs; methods of all tasks come first.
+    # Mean ranks with bootstrap intervals over tasks and runs. Methods that have all tasks come first.
     values = board[[*VALUE, "task", "method"]].merge(results.values[[*VALUE, "seed", "value"]], on=VALUE)
     runs = [part.pivot(index="seed", columns="method", values="value") for _, part in values.groupby("task")]
     intervals = rank_intervals([task[[name for name in means if name in task]] for task in runs])
     order = intervals.loc[list(means)].assign(partial=means.isna().any())
     order = order.sort_values(["partial", "rank"], kind="stable")
-    group_of = dict(zip(board["method"], board["group"], strict=True))  # of a single task those of the task
+    group_of = dict(zip(board["method"], board["group"], strict=True))  # right for a single task
     if len(means) > 1:
         tested_methods = {*over_tasks["first"], *over_tasks["second"]}
         group_of = tie_groups([name for name in order.index if name in tested_methods], over_tasks)
@@ -112,11 +112,11 @@ def rank(
 def _board(
     study: Study, results: Results, cells: pd.DataFrame, guests: Collection[str]
 ) -> tuple[dict[str, str], pd.DataFrame]:
-    """Method -> title of all competitors, and their cells in the tables that compare methods, with the number
-    of their task: every task once, from the first table that has it, every method once, by its first line.
+    """Return the titles of all competitors by method, and their cells with the number of the task.
 
-    The study's own lines compete, and the ``guests``; no references, and of lines that show the same runs at
-    the same stage the first.
+    A task comes from the first table that has it, among tables that compare methods. A method is represented
+    by its first line. Competitors are the study's own lines and the ``guests``, without the references. Of
+    lines that show the same runs at the same stage, only the first competes.
     """
     documents = [experiment.name for experiment in study.experiments if experiment.competes]
     places = results.places
@@ -146,10 +146,10 @@ def _board(
 
 
 def scores_of(results: Results, cells: pd.DataFrame, average: str) -> pd.DataFrame:
-    """What the clients of cells score, for tests of one against the other: the columns
-    ``bench.statistics.paired.COLUMNS``, place.
+    """Return the scores of the cells' clients for paired tests: columns place and
+    ``bench.statistics.paired.COLUMNS``.
 
-    Runs whose partition is not known cannot be paired and are left out.
+    Runs with an unknown partition cannot be paired and are left out.
     """
     done = results.members[["place", "run", "seed", "partition_hash", "scenario", "is_done"]]
     done = done[done["place"].isin(cells["place"]) & done["is_done"] & (done["partition_hash"] != "")]

@@ -1,4 +1,4 @@
-"""The spread between partitions: how much a mean differs between draws of the clients, training apart."""
+"""The spread between partitions: how much a mean varies with the draw of the clients, not with training."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from bench.studies.settings import PER_SEED, Settings
 from bench.studies.study import Study
 
 LEAST_PARTITIONS = 3
-"""Partitions that an estimate of the spread between them takes."""
+"""Fewest partitions from which the spread between partitions is estimated."""
 
 OWN, POOLED, SPLIT, UNKNOWN = "own", "pooled", "split", "none"
 SAME_CLIENTS, REDRAWN = "same clients", "redrawn"
-"""Where the spread between partitions of a cell comes from: its own runs, other cells of the study, draws of
-the split alone (on the paper's own parts), nowhere (it counts as 0); or why there is none: the clients are
-the paper's, or both sides redraw them in every run.
+"""Source of a cell's spread between partitions: its own runs, other cells of the study, draws of the split
+alone (on the paper's own parts), unknown (it counts as 0). The last two mean that there is no such spread:
+the clients are the paper's, or paper and suite both redraw the clients in every run.
 """
 
 
 def between_partitions(values: pd.DataFrame) -> pd.DataFrame:
-    """By family (runs that differ in seed and partition alone) the number of ``partitions`` and ``s_d``, the
-    standard deviation between them; ``values`` has a row a run: columns family, partition_hash, value.
+    """Return per family the number of ``partitions`` and ``s_d``, the standard deviation between partitions.
 
-    The variance of the partitions' means less the share that the runs' own variance has in it (pooled over
-    partitions with several runs); 0 where nothing is left. Missing for fewer than ``LEAST_PARTITIONS``, or
-    where no partition has two runs, so that the two cannot be told apart.
+    Runs of a family differ in seed and partition alone. ``values``: columns family, partition_hash, value, a
+    row per run. The variance ``s_d ** 2`` is the variance of the partitions' means minus the share of the
+    variance between runs (pooled over partitions with several runs), at least 0. ``s_d`` is missing for fewer
+    than ``LEAST_PARTITIONS``, and if no partition has two runs, because both variances are then inseparable.
     """
     partitions = values.groupby(["family", "partition_hash"])["value"].agg(["count", "mean", "var"])
     freedom = partitions["count"] - 1
@@ -46,9 +46,9 @@ def between_partitions(values: pd.DataFrame) -> pd.DataFrame:
 
 
 def pooled(cells: pd.DataFrame) -> tuple[float, float]:
-    """Root mean square of the spread of cells, and its degrees of freedom; missing where no cell has one.
+    """Return the root mean square of the cells' spreads, and its degrees of freedom; NaN if no cell has one.
 
-    The cells of one column have the same partitions, and count once in the degrees of freedom.
+    Cells of one column have the same partitions, which count once in the degrees of freedom.
     """
     known = cells.dropna(subset="s_d")
     if known.empty:
@@ -60,14 +60,14 @@ def pooled(cells: pd.DataFrame) -> tuple[float, float]:
 def with_spread(
     cells: pd.DataFrame, values: pd.DataFrame, pool: pd.DataFrame, settings: Mapping[int, Settings]
 ) -> pd.DataFrame:
-    """The cells of a study under one reading, with partitions, s_d, s_d_source, s_d_freedom and draws.
+    """Add partitions, s_d, s_d_source, s_d_freedom and draws to a study's cells under one reading.
 
-    A cell has its own spread, else that of the study's cells in the same scenario, else that of all cells of
-    the study; never that of another study's, whose protocol is another one. On the papers' own parts it has
-    the spread between draws of the split alone. ``draws`` says how many of the two means, published and
-    measured, rest on one draw of clients.
+    A cell's spread is estimated from its own runs, else from the study's cells in the same scenario, else
+    from all cells of the study. Cells of other studies are not used: their protocol differs. On the papers'
+    own parts, only draws of the split are used. ``draws`` counts the means (published, measured) that rest on
+    one draw of clients.
 
-    ``values`` are those of all runs, as ``between_partitions`` takes them; ``pool`` is that of ``pool_of``.
+    ``values`` contains all runs in the form that ``between_partitions`` reads; ``pool_of`` returns ``pool``.
     """
     families = between_partitions(values)
     known = pool.join(families, on="family").dropna(subset="s_d")
@@ -96,8 +96,8 @@ def with_spread(
 
 
 def pool_of(study: Study, runs: pd.DataFrame) -> pd.DataFrame:
-    """The cells over which a study pools the spread between partitions (``pool`` is ``POOLED``), and that
-    between draws of the split (``SPLIT``): columns dataset, scenario, clients, family, pool.
+    """Return the cells over which a study pools a spread: columns dataset, scenario, clients, family, pool.
+    ``pool`` is ``POOLED`` for the spread between partitions, ``SPLIT`` for the spread between splits.
     """
     idle = [name for name, kind in METHODS.all().items() if not kind.trains]
     cells = runs[~runs["special"] & ~runs["method"].isin(idle)].drop_duplicates("cell")

@@ -1,7 +1,7 @@
-"""The runs frame: every run that is shown, and what its settings make of it.
+"""The runs frame: every run that is shown, with columns derived from its settings.
 
-It has the columns of ``bench.runs()`` and those that ``columns.csv`` describes. The rows are ordered by
-dataset, scenario, clients, method, seed, run.
+It has the columns of ``bench.runs()`` and those that ``columns.csv`` describes. Rows are sorted by dataset,
+scenario, clients, method, seed, run.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SettingsOf = dict[str, Settings]
 
 
 UsualRuns = dict[tuple[str, str, int, str], PlannedCell]
-"""What is usual by dataset, scenario, clients and method."""
+"""Dataset, scenario, clients and method -> the runs in usual settings."""
 
 
 @cache
@@ -55,12 +55,12 @@ def rows_of(frame: pd.DataFrame) -> Iterator[Any]:
 
 
 def parts_of(frame: pd.DataFrame, columns: str | list[str]) -> Iterator[tuple[Any, pd.DataFrame]]:
-    """The rows that have the same values in some columns, after these values, in their order."""
+    """Yield groups of rows with equal values in some columns: the values, then the rows, sorted by value."""
     yield from frame.groupby(columns)
 
 
 def usual_of(grids: Iterable[str]) -> UsualRuns:
-    """What grids plan; where two settings plan the same method in the same column, the first."""
+    """Return the runs that grids plan. If a method has two settings in one column, the first is usual."""
     usual: UsualRuns = {}
     for name in dict.fromkeys(grids):
         grid = load_grid(name)
@@ -73,9 +73,9 @@ def usual_of(grids: Iterable[str]) -> UsualRuns:
 def runs_frame(
     source: Tables, usual: UsualRuns, experiment_hashes: Collection[str], searches: Sequence[Record]
 ) -> tuple[pd.DataFrame, SettingsOf]:
-    """The runs frame, and the settings of every cell in it.
+    """Return the runs frame, and the settings of every cell in it.
 
-    ``experiment_hashes`` are those of runs that experiments show.
+    ``experiment_hashes`` are the spec hashes of the runs that experiments show.
     """
     runs = source.runs().rename(columns={"id": "run"})
     if runs.empty:
@@ -90,7 +90,7 @@ def runs_frame(
     references = _reference_settings(runs, settings, usual)
     differences = {cell: difference_text(settings[cell], other) for cell, other in references.items()}
     runs["setting"] = runs["cell"].map(differences).astype(object).fillna("")  # special runs have no line
-    # Where all planned seeds have numbers, they count alone: nobody shall add seeds until a grade changes.
+    # If all planned seeds have numbers, only these count: nobody shall add seeds until a grade changes.
     runs["counted"] = True
     seeds_of = {one.cell: one.seeds for one in usual.values() if one.seeds}
     for cell, part in parts_of(runs[runs["cell"].isin(seeds_of.keys())], "cell"):
@@ -106,12 +106,12 @@ def runs_frame(
 
 
 def _with_cells(runs: pd.DataFrame, usual: UsualRuns) -> tuple[pd.DataFrame, SettingsOf]:
-    """The runs with their cell and family, and the settings of every cell.
+    """Return the runs with their cell and family, and the settings of every cell.
 
-    A run draws its own partition if it draws it by its own seed, in a column whose usual runs do so.
+    A run has its own partition if its partition seed is its seed and usual runs of its column do the same.
     """
     drawn_columns = {where[:3] for where, one in usual.items() if one.per_seed}
-    one_a_cell = rows_of(runs.drop_duplicates("cell"))  # the others differ in their seed alone
+    one_a_cell = rows_of(runs.drop_duplicates("cell"))  # runs of a cell differ in their seed alone
     specs = {run.cell: RunSpec.model_validate_json(run.spec) for run in one_a_cell}
     families = {cell: spec.cell_on_any_partition for cell, spec in specs.items()}
     cells: list[str] = []
@@ -128,9 +128,9 @@ def _with_cells(runs: pd.DataFrame, usual: UsualRuns) -> tuple[pd.DataFrame, Set
 
 
 def _reference_settings(runs: pd.DataFrame, settings: SettingsOf, usual: UsualRuns) -> SettingsOf:
-    """Cell -> the settings that its line need not name: those that the column's grid plans, or would plan.
+    """Return per cell the settings that its line need not name: as the column's grid plans or would plan.
 
-    In a column without a grid: the method's defaults there, and the most frequent protocol.
+    In a column without a grid these are the method's defaults there, and the most frequent protocol.
     """
     grids = {where[:3]: one.grid for where, one in usual.items() if one.grid}
     cells = runs[~runs["special"]].groupby([*WHERE, "method", "cell"], as_index=False).size()
@@ -157,10 +157,10 @@ def _reference_settings(runs: pd.DataFrame, settings: SettingsOf, usual: UsualRu
 def _marks_of_searches(
     runs: pd.DataFrame, settings: SettingsOf, references: SettingsOf, searches: Sequence[Record]
 ) -> dict[str, str]:
-    """Cell -> the mark of the search that found its settings, where these are not the usual ones.
+    """Return per cell the mark of the search that found its settings, if these are not the usual ones.
 
-    The search was made by the installed code, has seen none of the cell's seeds, and all that it did not
-    vary is usual.
+    A search counts if the installed code made it, it has seen none of the cell's seeds, and all settings that
+    it did not vary are usual.
     """
     by_family: dict[str, list[Record]] = defaultdict(list)
     for search in searches:

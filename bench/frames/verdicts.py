@@ -21,7 +21,7 @@ AGREEING = GRADES[:2]
 NOT_COMPARABLE = "not comparable"
 
 FLOOR = 1.0
-"""Points by which a measured mean may always differ and be compatible."""
+"""Difference in points up to which a measured mean is always compatible."""
 
 LEVEL = 0.95
 """Coverage of the interval in which a difference is compatible."""
@@ -30,7 +30,7 @@ EQUIVALENCE_LEVEL = 0.90
 """Coverage of the interval that must lie within the margin: two one-sided tests at 0.05."""
 
 LEAST_RUNS = 3
-"""Measured runs that a reproduction takes."""
+"""Fewest measured runs for the verdict ``reproduced``."""
 
 ROUNDING = 1e-9
 """Slack for binary fractions: 72.26 - 71.26 is a difference of one point."""
@@ -43,26 +43,26 @@ STATES = {
 
 READ = ["n", "n_p", "mean", "std", "published_mean", "published_std"]
 READ += ["s_d", "s_d_freedom", "draws", "control", "margin"]
-"""Numbers that a grade rests on."""
+"""Columns of numbers from which a grade is computed."""
 
 GRADED = ["difference", "low_difference", "high_difference", "tolerance", "verdict", "rests_on_spread"]
 """Columns that ``graded`` gives."""
 
 
 def graded(cells: pd.DataFrame) -> pd.DataFrame:
-    """The grades of cells with a published mean and at least two measured values: the columns
-    ``GRADED``, with the same index.
+    """Grade cells that have a published mean and at least two measured values: the columns ``GRADED``, with
+    the same index.
 
-    ``s_d`` is missing where the spread between partitions is unknown, ``control`` where nobody knows what
-    learning nothing reaches. A printed deviation may be missing; it is over n where ``population`` is True.
+    ``s_d`` is missing if the spread between partitions is unknown, ``control`` if the control has no result,
+    ``published_std`` if none is printed. ``published_std`` is over n (not n - 1) if ``population`` is True.
 
-    ``low_difference`` to ``high_difference`` is the 90 % interval of the difference. A cell
-    ``rests_on_spread`` if it is compatible, and above or below without the spread between partitions.
+    ``low_difference`` to ``high_difference`` is the 90 % interval of the difference. ``rests_on_spread``: the
+    cell is compatible, but would be above or below without the spread between partitions.
     """
     c = {name: cells[name].to_numpy(float) for name in READ}
     variance = c["std"] ** 2
-    # Where no deviation is printed the measured one stands for it. That of a single published run cannot have
-    # been estimated from that run, and is taken as known.
+    # If no deviation is printed, the measured one replaces it. A deviation printed for a single run cannot
+    # be estimated from that run, and is taken as known.
     is_printed, has_several = ~np.isnan(c["published_std"]), c["n_p"] > 1
     is_over_n = cells["population"].to_numpy(bool) & has_several
     sample_factor = np.where(is_over_n, c["n_p"] / np.maximum(c["n_p"] - 1, 1), 1.0)
@@ -93,10 +93,10 @@ def graded(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def half_width(variances: Sequence[Numbers], freedoms: Sequence[Numbers], level: float) -> Numbers:
-    """Half of a two-sided interval around 0 of that coverage, for sums of independent errors.
+    """Return half the width of a two-sided interval around 0 with coverage ``level``.
 
-    Every error has a variance and the degrees of freedom that it was estimated with; Student's t has Welch's
-    and Satterthwaite's degrees of freedom.
+    It is for a sum of independent errors. Every error has a variance and the degrees of freedom of its
+    estimate. Student's t uses the degrees of freedom of Welch and Satterthwaite.
     """
     total = np.sum(variances, axis=0)
     shares = [np.divide(part, total, out=np.zeros_like(total), where=total > 0) for part in variances]
@@ -107,11 +107,11 @@ def half_width(variances: Sequence[Numbers], freedoms: Sequence[Numbers], level:
 
 
 def judged(cells: pd.DataFrame) -> pd.DataFrame:
-    """The cells with the columns ``GRADED`` and ``reason``.
+    """Add the columns ``GRADED`` and ``reason`` to the cells.
 
-    Reads the columns of ``graded``, of a cell's place (``state``, "" of one with numbers) and of what is
-    printed beside it (``bench.frames.printed.PRINTED``).
-    ``n_p``, ``margin``, ``population`` and ``draws`` are left where there is a grade, and missing elsewhere.
+    The cells have the columns that ``graded`` reads, the columns of their place (``state`` is "" if there are
+    numbers) and the columns ``bench.frames.printed.PRINTED``.
+    ``n_p``, ``margin``, ``population`` and ``draws`` are kept if there is a grade, and missing otherwise.
     """
     status = cells["status"].astype(object).fillna("")
     # The first row that applies: condition, verdict, reason.
@@ -141,11 +141,11 @@ def judged(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def agreed(readings: pd.DataFrame) -> pd.DataFrame:
-    """One row a cell: of a value of which the paper does not say at which stage it was read, the grade on
-    which all the stages agree, with the numbers of the first; none is judged alone.
+    """Reduce the readings of each cell to one row with the numbers of the first reading.
 
-    ``readings`` has a row a cell (its ``order``) and reading, the first reading of each first: columns order,
-    stage and what ``judged`` gives. Cells of one reading, and those without a grade, are left as they are.
+    If the paper does not say at which stage it read a value, the cell has several readings. It keeps its
+    grade only if all readings have the same one. Cells without a grade do not change. ``readings`` has one
+    row per cell (``order``) and reading, the first reading first: columns order, stage, those of ``judged``.
     """
     first = readings.drop_duplicates("order").set_index("order", drop=False)
     several = readings[readings["order"].duplicated(keep=False)]

@@ -1,8 +1,8 @@
-"""The public frames: of runs, clients and curves as they are stored, and of what studies say of them.
+"""The public frames: runs, clients and curves as they are stored; cells and ranks computed from them.
 
-The frames of cells and ranks come with the suite where nothing but its own results is asked for. Else
-they are collected once, and kept in ``BENCH_HOME`` for as long as neither results nor code change. Only the
-collecting of cells and ranks needs torch.
+If only the suite's own results are requested, the frames of cells and ranks are read from files that come
+with the suite. Otherwise they are computed once, and kept in ``BENCH_HOME`` until results or code change.
+Only this computation needs torch.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
     from bench.store.tables import Tables
 
 PLACE = ["run", "spec_hash", "dataset", "scenario", "clients", "method", "seed"]
-"""Columns by which the rows of two frames belong together."""
+"""Columns that join the rows of two frames."""
 
 SHIPPED_FOLDER = Path(str(files("bench.results"))) / "frames"
 
 
 def cells(*, db: str | None = None, own: bool = False, primary: bool = True, **filters: Any) -> pd.DataFrame:
-    """One row a cell of a study's tables beside one published table; ``bench/frames/columns.csv`` says what
-    the columns are.
+    """Return one row per cell of a study's tables and published table compared with it;
+    ``bench/frames/columns.csv`` describes the columns.
 
-    ``db`` is a database URL (default: the one in ``BENCH_HOME``), ``own`` leaves out what comes with the
-    suite. With ``primary`` False the cells under every reading, else those that verdicts rest on. ``filters``
-    are columns and a value or a list of values each: ``dataset="cora", method=["local"]``.
+    ``db`` is a database URL (default: the one in ``BENCH_HOME``). ``own`` leaves out the suite's results.
+    ``primary`` keeps the cells that verdicts rest on; False returns the cells of every reading. ``filters``
+    name columns, each with a value or a list of values: ``dataset="cora", method=["local"]``.
 
     Raises:
-        RequestError: no runs, or a database that cannot be read.
+        RequestError: there are no runs, or the database cannot be read.
     """
     frame = kept("cells", db, own)
     frame = frame[frame["primary"]] if primary else frame
@@ -48,19 +48,19 @@ def cells(*, db: str | None = None, own: bool = False, primary: bool = True, **f
 
 
 def ranks(*, db: str | None = None, own: bool = False, **filters: Any) -> pd.DataFrame:
-    """One row a study and method: its mean ``rank`` by accuracy over ``tasks``, the 95 % interval ``low`` to
-    ``high``, its ``group`` of ties (1: not significantly worse than the best), and ``minus_baseline`` in
-    points. Parameters and errors as of ``cells``.
+    """Return one row per study and method: mean ``rank`` by accuracy over ``tasks``, its 95 % interval
+    ``low`` to ``high``, ``group`` of ties (1: not significantly worse than the best), ``minus_baseline`` in
+    points. For parameters and errors see ``cells``.
     """
     return matching(kept("ranks", db, own), filters)
 
 
 def runs(*, db: str | None = None, own: bool = False, **filters: Any) -> pd.DataFrame:
-    """One row a run: what it was, how it ended and what it cost; docs/results-format.md has all columns.
+    """Return one row per run: its spec, state and costs. docs/results-format.md describes all columns.
 
-    ``run`` is its number, by which ``clients`` and ``curves`` belong to it, ``settings`` a JSON object of all
-    its settings, dotted as in ``--set``, ``test`` its test accuracy in percent (mean over clients of the
-    trained model at the round of best validation accuracy). Parameters and errors as of ``cells``.
+    ``run`` is the run's number, also in ``clients`` and ``curves``. ``settings`` is a JSON object of all
+    settings, with dotted keys as in ``--set``. ``test`` is the test accuracy in percent: mean over clients of
+    the trained model at the round of best validation accuracy. For parameters and errors see ``cells``.
     """
     return matching(kept("runs", db, own), filters)
 
@@ -75,14 +75,14 @@ def clients(
     metric: Metric = ACCURACY,
     **filters: Any,
 ) -> pd.DataFrame:
-    """One row a run and client: ``accuracy``, or the other ``metric`` (of the test split alone;
-    ``bench.metric_names.METRICS``), in percent over ``samples``, at a stage, by a selection rule.
+    """Return one row per run and client: ``accuracy``, or another ``metric`` of
+    ``bench.metric_names.METRICS`` (test split only), in percent over ``samples``.
 
     Columns: ``run``, ``spec_hash``, ``dataset``, ``scenario``, ``clients`` (how many), ``method``, ``seed``,
-    ``client`` (from 0), ``stage``, ``split``, ``rule``, the metric, ``samples``. Unless asked for otherwise
-    the trained model (``stage``; or ``received``) on the ``test`` split (or ``val``, ``train``) at the round
-    of best validation accuracy (``rule`` ``best_val``; or ``last``, ``best_test``, ``client_best_val``).
-    Other parameters and errors as of ``cells``; no run with the metric is another one.
+    ``client`` (from 0), ``stage``, ``split``, ``rule``, the metric, ``samples``. ``stage`` is ``trained`` or
+    ``received``; ``split`` is ``test``, ``val`` or ``train``. ``rule`` selects the round: ``best_val`` (best
+    validation accuracy), ``last``, ``best_test`` or ``client_best_val``. For other parameters and errors see
+    ``cells``; it is also an error if no run has the metric.
     """
     return _read("clients", db, own, metric, {"stage": stage, "rule": rule, "split": split, **filters})
 
@@ -90,10 +90,10 @@ def clients(
 def curves(
     *, db: str | None = None, own: bool = False, stage: str = "trained", split: str = "test", **filters: Any
 ) -> pd.DataFrame:
-    """One row a run and evaluation, numbered from 1: ``accuracy`` in percent, mean over clients.
+    """Return one row per run and evaluation (numbered from 1): ``accuracy`` in percent, mean over clients.
 
-    Columns: those that name the run in ``clients``, ``stage`` (``trained`` unless asked for ``received``),
-    ``split`` (``test``), ``evaluation``, ``accuracy``. Other parameters and errors as of ``cells``.
+    Columns: ``run`` to ``seed`` as in ``clients``, ``stage`` (``trained`` or ``received``), ``split``,
+    ``evaluation``, ``accuracy``. For other parameters and errors see ``cells``.
     """
     return _read("curves", db, own, ACCURACY, {"stage": stage, "split": split, **filters})
 
@@ -110,7 +110,7 @@ def _read(
 def whole_frame(
     name: str, source: Tables, metric: Metric = ACCURACY, filters: Mapping[str, Any] | None = None
 ) -> pd.DataFrame:
-    """The frame of that name with the rows that match all ``filters``; cells and ranks have those of all."""
+    """Return the frame ``name`` with the rows that match all ``filters``, which cells and ranks ignore."""
     from bench.studies.members import check_kept, client_rows, curves_by_run
 
     filters = filters or {}
@@ -136,7 +136,7 @@ def whole_frame(
 
 
 def _with_results(runs: pd.DataFrame, source: Tables) -> pd.DataFrame:
-    """All runs with settings, test accuracy and origin."""
+    """Add settings, test accuracy and origin to the runs."""
     from bench.spec import RunSpec
     from bench.studies.members import client_rows
 
@@ -155,12 +155,12 @@ def _with_results(runs: pd.DataFrame, source: Tables) -> pd.DataFrame:
 
 
 def _with_categories(rows: pd.DataFrame) -> pd.DataFrame:
-    """A frame of many rows and few different texts."""
+    """Store texts as categories: a frame has many rows and few different texts."""
     return rows.astype(dict.fromkeys(rows.select_dtypes(["string", "object"]), "category"))
 
 
 def matching(frame: pd.DataFrame, filters: Mapping[str, Any]) -> pd.DataFrame:
-    """The rows that match every filter: a column and a value, or several."""
+    """Select the rows that match every filter: a column with a value or several values."""
     for column, value in filters.items():
         is_one = isinstance(value, str) or not isinstance(value, Iterable)
         frame = frame[frame[column].isin([value] if is_one else list(value))]
@@ -168,7 +168,7 @@ def matching(frame: pd.DataFrame, filters: Mapping[str, Any]) -> pd.DataFrame:
 
 
 def frames_of_studies(source: Tables) -> dict[str, pd.DataFrame]:
-    """The frames of what studies say, all rows of each, by name."""
+    """Compute the frames of cells and ranks over all studies, by name."""
     from bench.frames.graded_cells import COLUMNS, WRITTEN, collect, no_rows
     from bench.frames.ranking import RANKS, rank
     from bench.studies.study import STUDIES
@@ -183,7 +183,7 @@ def frames_of_studies(source: Tables) -> dict[str, pd.DataFrame]:
 
 
 def kept(name: str, db: str | None, own: bool) -> pd.DataFrame:
-    """The frame ``cells``, ``ranks`` or ``runs`` of these results, made now if it is not kept."""
+    """Return the frame ``cells``, ``ranks`` or ``runs`` of these results; compute it if no file holds it."""
     is_own = db or own or os.environ.get("BENCH_PLUGINS") or any(path.exists() for path in _own_files(None))
     file = SHIPPED_FOLDER / f"{name}.parquet"
     if not is_own and file.is_file():
@@ -203,7 +203,7 @@ def kept(name: str, db: str | None, own: bool) -> pd.DataFrame:
 
 
 def stamp(db: str | None, own: bool) -> str:
-    """A hash over names, sizes and times of what the frames depend on: code, results and databases."""
+    """Return a hash over names, sizes and times of the frames' inputs: code, results and databases."""
     plugins = os.environ.get("BENCH_PLUGINS", "")
     digest = hashlib.sha256(json.dumps([db, own, plugins]).encode())
     for path in (*_sources(), *map(Path, filter(None, plugins.split(os.pathsep))), *_own_files(db)):
@@ -216,7 +216,7 @@ def stamp(db: str | None, own: bool) -> str:
 
 
 def _own_files(db: str | None) -> Iterator[Path]:
-    """The database, with what is not in it yet, and the user's own tuned configurations."""
+    """Yield the database, its write-ahead log, and the user's own tuned configurations."""
     database = (db or paths.default_database()).removeprefix("sqlite:///")
     yield Path(database)
     yield Path(f"{database}-wal")
@@ -224,7 +224,7 @@ def _own_files(db: str | None) -> Iterator[Path]:
 
 
 def _sources() -> Iterator[Path]:
-    """Code and results, and what decides how pages look."""
+    """Yield the files of code and results, and the templates and styles of pages."""
     kinds = {".py", ".toml", ".csv", ".json", ".parquet", ".j2", ".css"}
     for package in ("bench", "bench.methods", "bench.datasets", "bench.reports", "bench.results"):
         for path in sorted(Path(str(files(package))).rglob("*")):

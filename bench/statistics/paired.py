@@ -1,25 +1,24 @@
 """Two methods in one cell, compared on the same clients and seeds, or over several tasks.
 
-The test is fixed here, before any numbers: a two-sided paired t test over independent units. Where
-all runs of the cell share one partition, the units are its clients, and the claim is about clients
-of that partition; clients that are samples of one part of the data (overlapping scenarios) share test
-items, so their part is the unit. Where there are several partitions, they are the units: clients of
-one partition are not independent of each other, and the partition is what another user draws anew. Over
-tasks the unit is the task.
+The test was fixed before any numbers were seen: a two-sided paired t test over independent units. If all
+runs of the cell share one partition, the units are its clients, and the claim is about clients of that
+partition. If clients are samples of one part of the data (overlapping scenarios), they share test items, and
+the unit is the part. If there are several partitions, the units are partitions: clients of one partition are
+not independent of each other, and another user draws a new partition. Over tasks the unit is the task.
 
-A frame of tests has a row a pair of methods:
+A frame of tests has one row per pair of methods:
 
 first, second   the methods
 difference      mean over units of first minus second, in points; missing without common seeds
 low, high       its 95 % interval, uncorrected
-p, p_holm       p value, and Holm's (1979) among the pairs compared; these and the interval are missing for
-                fewer than two units or ``LEAST_RUNS_IN_COMMON``
-unit, units     what a unit is, and how many there are
-runs            runs that both have; missing where the unit is no part of a run
-verdict         what is claimed about ``first``:
+p, p_holm       p value, without and with Holm's correction (1979) over the pairs compared. p values and
+                interval are missing for fewer than two units or ``LEAST_RUNS_IN_COMMON`` runs in common
+unit, units     the kind of unit, and the number of units
+runs            number of runs in common; missing if the unit is a task or a data set
+verdict         the claim about ``first``:
                 ``better`` or ``worse``: p_holm is below ``ALPHA``, the difference more than ``REGION`` points
-                ``equivalent``: low to high lies within ``REGION`` points; then none of the two above holds
-                ``undecided``: neither; ``no test``: too little in common
+                ``equivalent``: low to high lies within ``REGION`` points, which excludes the two above
+                ``undecided``: none of these; ``no test``: too few units or runs in common
 """
 
 from __future__ import annotations
@@ -42,12 +41,12 @@ REGION = 0.5
 """Points within which two methods are practically equivalent."""
 
 LEAST_RUNS_IN_COMMON = 2
-"""Fewest runs that two methods of a cell must both have for a test: all clients of a run share its seed."""
+"""Fewest runs in common for a test of two methods in a cell, because all clients of a run share its seed."""
 
 COLUMNS = ["method", "partition", "seed", "client", "part", "value", "weight"]
-"""Columns of the scores in a cell, a row a method and client of a run. ``partition`` is a hash, ``part`` the
-number of what the client's items were drawn from (another one for every client where clients share nothing),
-``value`` in percent, ``weight`` the client's in the average over its partition."""
+"""Columns of the scores in a cell: one row per method, run and client. ``partition`` is a hash. ``part`` is
+the number of the part of the data from which the client's items were drawn (each client has its own if
+nothing is shared). ``value`` is in percent. ``weight`` is for the average over the partition's clients."""
 
 TESTS = {
     "first": "object",
@@ -68,12 +67,12 @@ TESTS = {
 def paired(
     rows: pd.DataFrame, methods: Sequence[str]
 ) -> Iterator[tuple[tuple[str, str], NDArray[np.float64], str, int]]:
-    """All pairs of the methods of a cell, in their order: the first minus the second ``[units]`` in points,
-    over what both have (partition, seed and client), what a unit is, and how many runs both have.
+    """Yield all pairs of a cell's methods, in their order, with first minus second ``[units]`` in points, the
+    kind of unit, and the number of runs in common. Scores are paired by partition, seed and client.
 
-    ``rows`` has the columns ``COLUMNS``; the unit follows from all of them. Unit ``client`` or ``part``: its
-    mean over seeds, and over the clients of a part, every client counting once. Unit ``partition``: the
-    weighted average over clients, then the mean over the seeds of that partition.
+    ``rows`` has the columns ``COLUMNS``; all rows together decide the unit. Unit ``client`` or ``part``: the
+    mean over seeds, and over the clients of a part with equal weights. Unit ``partition``: the weighted
+    average over clients, then the mean over the seeds of the partition.
     """
     method = rows["method"].map(list(methods).index).to_numpy(np.intp)
     partition, hashes = pd.factorize(rows["partition"], sort=True)
@@ -103,18 +102,18 @@ def paired(
 
 
 def compare(rows: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
-    """The tests of all pairs of the methods of one cell, in their order, with Holm's correction over these
-    pairs. ``rows`` has the columns ``COLUMNS``.
+    """Test all pairs of methods of one cell, in their order, with Holm's correction over these pairs.
+    ``rows`` has the columns ``COLUMNS``.
     """
     tests = [_test(*pair) for pair in paired(rows, methods)]
     return with_verdicts(pd.DataFrame(tests, columns=list(TESTS)))
 
 
 def compare_tasks(scores: pd.DataFrame, unit: str = "task") -> pd.DataFrame:
-    """The tests of all pairs of the methods of ``scores`` [tasks, methods] in percent, over the tasks that
-    both have, with Holm's correction over all pairs; ``unit`` says what a row is where it is no task.
+    """Test all pairs of methods of ``scores`` [tasks, methods] in percent, over the tasks that both methods
+    have, with Holm's correction over all pairs. ``unit`` is the kind of a row.
 
-    Of scores, not of their ranks, whose differences are often all equal.
+    The tests use scores, not ranks: differences of ranks are often all equal.
     """
     tests = [
         _test(pair, (scores[pair[0]] - scores[pair[1]]).dropna().to_numpy(np.float64), unit)
@@ -126,14 +125,14 @@ def compare_tasks(scores: pd.DataFrame, unit: str = "task") -> pd.DataFrame:
 def _test(
     pair: tuple[str, str], units: NDArray[np.float64], unit: str, runs: int | None = None
 ) -> dict[str, Any]:
-    """A row of a frame of tests, from the differences ``[units]``."""
+    """Return a row of a frame of tests from the differences ``[units]``."""
     mean = units.mean() if len(units) else np.nan
     names = {"first": pair[0], "second": pair[1], "unit": unit, "units": len(units), "runs": runs}
     test = {**names, "difference": mean}
     interval = t_interval(units)
     if interval and (runs is None or runs >= LEAST_RUNS_IN_COMMON):
         test["low"], test["high"] = interval
-        # Equal values have no spread to test against: 1 where they are zero, else 0, the limits of the test.
+        # Equal differences have no spread: p is 1 if they are zero, else 0, which are limits of the test.
         test["p"] = float(mean == 0.0)
         if np.ptp(units) > 0.0:
             statistic = mean / (units.std(ddof=1) / np.sqrt(len(units)))
@@ -142,7 +141,7 @@ def _test(
 
 
 def with_verdicts(tests: pd.DataFrame) -> pd.DataFrame:
-    """The tests with Holm's correction over them, as that of statsmodels, and with what is claimed."""
+    """Add Holm's correction over these tests (the same as in statsmodels), and the verdicts."""
     ordered = tests["p"].astype(float).dropna().sort_values(kind="stable")
     products = ordered * np.arange(len(ordered), 0, -1)
     tests = tests.assign(p_holm=products.cummax().clip(upper=1.0).reindex(tests.index))
@@ -161,7 +160,7 @@ def with_verdicts(tests: pd.DataFrame) -> pd.DataFrame:
 
 
 def of_one(method: str, tests: pd.DataFrame) -> pd.DataFrame:
-    """The tests of one method, itself first, with Holm's correction over these alone."""
+    """Return the tests of one method, always as ``first``, with Holm's correction over these tests alone."""
     as_second = tests[tests["second"] == method]
     turned = as_second.assign(
         first=as_second["second"],
@@ -174,11 +173,11 @@ def of_one(method: str, tests: pd.DataFrame) -> pd.DataFrame:
 
 
 def tie_groups(order: Sequence[str], tests: pd.DataFrame) -> dict[str, int]:
-    """Group of each method of ``order`` (best first), by tests of any two.
+    """Return the group of each method of ``order`` (best first), from tests of all pairs.
 
-    Group 1 is the best method and all that are not significantly worse than it by its tests with them alone;
-    the next group is made alike of those that are left. The question is which methods may be the best, not
-    how any two compare (multiple comparisons with the best; Hsu, Annals of Statistics 12, 1984).
+    Group 1 has the best method and all methods that are not significantly worse, by the best method's tests
+    alone. The next group is formed in the same way from the methods left. This shows which methods may be the
+    best, not how any two compare (multiple comparisons with the best; Hsu, Annals of Statistics 12, 1984).
     """
     groups: dict[str, int] = {}
     left, number = list(order), 0

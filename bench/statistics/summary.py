@@ -1,4 +1,4 @@
-"""What methods reach: over seeds, over clients, and over tasks as ranks with bootstrap intervals."""
+"""Summaries of scores: intervals of means, and ranks over tasks with bootstrap intervals."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-import scipy  # its stats, slow to import, are loaded with the first order
+import scipy  # scipy.stats is slow to import; the first use of ``kendall`` loads it
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
@@ -14,16 +14,16 @@ LEVEL = 0.95
 """Coverage of every interval."""
 
 LEAST_RUNS = 3
-"""Runs of which a drawn mean has an interval: Student's of two is ten times as wide as they are apart."""
+"""Fewest runs for an interval in figures: for two, Student's is ten times as wide as their difference."""
 
 LEAST = 3
-"""Tasks below which methods are not tested over tasks."""
+"""Fewest tasks (or data sets) for tests over them."""
 
 LEAST_METHODS = 3
-"""Methods below which an order says nothing."""
+"""Fewest methods for which an order is informative."""
 
 DIGITS = 9
-"""Decimals beyond which two means are the same number, added up in another order."""
+"""Decimals of means for ranks: further decimals depend on the order of summation."""
 
 DRAWS = 2000
 """Bootstrap draws of tasks and runs."""
@@ -48,8 +48,8 @@ def t_interval(values: Sequence[float] | NDArray[np.float64]) -> Interval | None
 
 
 def with_intervals(data: pd.DataFrame, least: int = LEAST_RUNS) -> pd.DataFrame:
-    """Rows of ``n``, ``mean`` and sample ``std`` with ``low`` and ``high``, Student's interval, which means
-    of fewer than ``least`` runs have not.
+    """Add Student's interval ``low`` to ``high`` to rows of ``n``, ``mean`` and sample ``std``. The interval
+    is missing for fewer than ``least`` runs.
     """
     runs = data["n"].to_numpy(np.float64)
     freedom = np.maximum(runs - 1, 1.0)
@@ -59,19 +59,19 @@ def with_intervals(data: pd.DataFrame, least: int = LEAST_RUNS) -> pd.DataFrame:
 
 
 def ranks(scores: pd.DataFrame) -> pd.DataFrame:
-    """Ranks within each task (row) of ``scores`` [tasks, methods]: 1 the highest, ties share the mean rank; a
-    missing score has none.
+    """Rank within each task (row) of ``scores`` [tasks, methods]: rank 1 is the highest score, ties share the
+    mean rank, a missing score has no rank.
     """
     return scores.round(DIGITS).rank(axis=1, ascending=False, method="average")
 
 
 def rank_intervals(tasks: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Mean rank of every method with its 95 % bootstrap interval: columns ``rank``, ``low``, ``high``.
+    """Return every method's mean rank with its 95 % bootstrap interval: columns ``rank``, ``low``, ``high``.
 
-    A task is a frame of scores [runs, methods], a row for all methods' runs of one seed, NaN where a method
-    has none. Every draw takes as many tasks with replacement as there are and, in each, as many seeds, the
-    same for all methods. The interval holds the middle 95 % of the draws and the mean rank itself. It is NaN
-    for a method that has one run in one task, of which nothing can be drawn.
+    A task is a frame of scores [runs, methods]: one row per seed, NaN if a method has no run. Every draw
+    takes, with replacement, as many tasks as there are, and in each task as many seeds as there are, the same
+    for all methods. The interval contains the middle 95 % of the draws and the mean rank itself. If a method
+    has only one run in one task, nothing can be drawn and the interval is NaN.
     """
     methods = list(dict.fromkeys(method for task in tasks for method in task))
     complete = [task.reindex(columns=methods) for task in tasks]
@@ -83,7 +83,7 @@ def rank_intervals(tasks: Sequence[pd.DataFrame]) -> pd.DataFrame:
         scores, runs = task.to_numpy(float), len(task)
         drawn = generator.multinomial(runs, np.full(runs, 1 / runs), DRAWS).astype(float)
         counts = drawn @ ~np.isnan(scores)
-        # A method that has none of the drawn runs keeps the mean of all that it has.
+        # A method without any of the drawn runs keeps the mean of all its runs.
         means = np.tile(task.mean().to_numpy(), (DRAWS, 1))
         np.divide(drawn @ np.nan_to_num(scores), counts, out=means, where=counts > 0)
         drawn_ranks = ranks(pd.DataFrame(means)).to_numpy()
@@ -101,9 +101,9 @@ def rank_intervals(tasks: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 
 def kendall(measured_values: Sequence[float], published_values: Sequence[float]) -> float:
-    """Kendall's tau-b of two values a method: 1 the same order, -1 the opposite one.
+    """Return Kendall's tau-b of two values per method: 1 for the same order, -1 for the opposite order.
 
-    Missing for fewer than ``LEAST_METHODS``, or where all values of one side tie. By scipy.
+    The result is NaN for fewer than ``LEAST_METHODS``, or if all values of one side tie. By scipy.
     """
     if len(measured_values) < LEAST_METHODS:
         return np.nan

@@ -1,4 +1,4 @@
-"""What a paper says in words, or a study registers before its runs, as differences that runs can show."""
+"""Claims that a paper makes in words or a study registers before its runs, as differences between lines."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from bench.studies.measures import MEASURES, Measure, NamedMeasure
 @with_config(ConfigDict(extra="forbid"))
 @dataclass(frozen=True)
 class Claim:
-    """``first`` less ``second`` lies in ``range``, at every place: a column of some tables at a point.
+    """A claim: ``first`` minus ``second`` lies in ``range`` at every place (a table's column at a point).
 
-    Accuracies are compared client by client and seed by seed; a ``measure``, one number a run, by seed.
+    Accuracies are compared by client and seed. A ``measure`` has one number per run and is compared by seed.
     """
 
     text: str
-    first: tuple[str, ...]  #: titles of lines, of which the mean is compared
-    second: tuple[str, ...]  #: the same; without a second the first itself lies in the range
+    first: tuple[str, ...]  #: titles of lines; the mean of the lines is compared
+    second: tuple[str, ...]  #: titles of lines; if empty, ``first`` itself lies in ``range``
     tables: tuple[str, ...]  #: experiments with all these lines
-    reduced: tuple[str, ...] = ()  #: those that are read where none of ``tables`` was run
-    source: str = ""  #: where the paper has it
+    reduced: tuple[str, ...] = ()  #: experiments that are read if none of ``tables`` was run
+    source: str = ""  #: where the paper makes the claim
     range: Interval = (0.0, math.inf)
-    each: bool = False  #: the lowest of the first is compared with the highest of the second
-    most: bool = False  #: at more than half of the places
-    average: bool = False  #: in the mean over the places measured
-    relative: bool = False  #: the difference is in percent of the second
-    exact: bool = False  #: the numbers have no spread, and the ends of the range belong to it
-    only: ColumnMatch = field(default_factory=ColumnMatch)  #: the columns that are meant
-    points: tuple[str, str] | None = None  #: where the first is read, and the second
-    second_clients: int | None = None  #: the second is read in the column of so many clients
+    each: bool = False  #: the lowest line of ``first`` is compared with the highest of ``second``
+    most: bool = False  #: the claim is about more than half of the places
+    average: bool = False  #: the claim is about the mean over the places measured
+    relative: bool = False  #: the difference is in percent of ``second``
+    exact: bool = False  #: the numbers have no spread, and the range includes its ends
+    only: ColumnMatch = field(default_factory=ColumnMatch)  #: the claim is about these columns
+    points: tuple[str, str] | None = None  #: points at which ``first`` and ``second`` are read
+    second_clients: int | None = None  #: ``second`` is read in the column with this number of clients
     measure: NamedMeasure = None
 
 
@@ -53,7 +53,7 @@ class Claims:
 
 
 def read_claims(folder: Traversable, names: Iterable[str], measures: Iterable[Measure]) -> tuple[Claims, ...]:
-    """The lists of claims in the files ``NAME.toml`` of a folder; ``measures`` are the study's own."""
+    """Read the lists of claims in the files ``NAME.toml`` of a folder. ``measures`` are the study's own."""
     adapter, by_name = TypeAdapter(Claims), {**MEASURES, **{measure.name: measure for measure in measures}}
     lists = []
     for name in names:

@@ -1,7 +1,7 @@
 """Statistics of data sets, measured and as papers print them.
 
-``scripts/measure_statistics.py`` measures those that come with the suite. The whole data set has the scenario
-``global`` and one client; ``deviation`` is the standard deviation (ddof 1) over partitions.
+``scripts/measure_statistics.py`` writes the measured statistics that come with the suite. The whole data set
+has the scenario ``global`` and one client. ``deviation``: standard deviation (ddof 1) over partitions.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from bench.studies.study import Study
 from bench.studies.wording import number
 
 PRINTED = ["printed_dataset", "printed_scenario", "clients", "quantity"]
-"""What names a published statistic."""
+"""Columns that identify a published statistic."""
 
 PARTITIONS = 10
-"""Partitions behind every mean with a deviation."""
+"""Number of partitions behind every mean with a deviation."""
 
 
 def shipped_statistics() -> pd.DataFrame:
@@ -59,5 +59,5 @@ def texts(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _number(value: float) -> str:
-    """Counts as they are, means of counts by a decimal, shares by three."""
+    """Format a count without decimals, a mean of counts with one decimal, a share with three."""
     return number(value, ".3f" if 0 < value < 1 else ",.1f" if value % 1 else ",.0f")

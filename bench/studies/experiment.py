@@ -1,4 +1,4 @@
-"""What a study compares: tables of lines, columns, points and measures, read from the study's files."""
+"""The experiments of a study: tables of lines, columns, points and measures, read from the study's files."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from bench.studies.measures import MEASURES, Measure, NamedMeasure
 from bench.studies.settings import Column, Reading, Settings, settings_of
 
 Figure = Literal["lines", "convergence", "differences", "points"]
-"""What an experiment may have drawn; ``bench.figures.charts`` says how."""
+"""Figures that an experiment may have; ``bench.figures.charts`` draws them."""
 
 
 Targets = tuple[tuple[str, str], ...]
-"""Papers and tables of theirs: of a cell's published values the first that they print stands beside it."""
+"""Papers and their tables, in order. A cell is compared with the first value that these print for it."""
 
 
 class PlannedCell(NamedTuple):
-    """The runs that are planned for a cell, a run a seed, all with the same settings.
+    """The runs that are planned for a cell: one run per seed, all with the same settings.
 
-    An experiment knows the ``hashes`` of their specs. Of a cell in usual settings there are its name in the
-    runs frame, whether every seed draws its own partition, and the grid that plans it, if any.
+    For an experiment, ``hashes`` are the runs' spec hashes. For usual settings, ``cell`` is the name in the
+    runs frame; ``per_seed``: every seed draws its own partition; ``grid`` plans the runs (None: no grid).
     """
 
     settings: Settings
@@ -46,7 +46,7 @@ class PlannedCell(NamedTuple):
 
 
 def usual_cell(spec: RunSpec, per_seed: bool, grid: Grid | None = None) -> PlannedCell:
-    """What is usual where a spec is, and the grid plans it, if any."""
+    """Return the runs in usual settings for the column and method of a spec. ``grid`` plans them, if any."""
     cell = spec.cell_on_any_partition if per_seed else spec.cell
     return PlannedCell(settings_of(spec, per_seed), grid.seeds if grid else (), (), cell, per_seed, grid)
 
@@ -58,27 +58,27 @@ Place = tuple[Column, Line, Point]
 class Experiment:
     """A table of lines by columns and points under one or more measures, beside published values.
 
-    A ``main`` table shows whatever runs of its columns the database holds: those of the usual settings in the
-    study's lines, all others in lines of their own.
+    A ``main`` table shows all runs that the database has in its columns. Runs in usual settings are shown in
+    the study's lines, other runs in additional lines.
     """
 
     name: str
     title: str
     comparisons: Annotated[Mapping[str, Targets], Field(min_length=1)]
-    """What cells are set beside, by its name in ``cells.csv``: cells stand beside the first, and again beside
-    each further one that prints a value.
+    """Published tables by their name in ``cells.csv``. A cell is compared with the first of these names, and
+    again with each further name that has a value for the cell.
     """
-    measures: tuple[NamedMeasure, ...] = ()  #: none: those of the study
-    grid: str = ""  #: it plans the runs, which are known by their hashes
+    measures: tuple[NamedMeasure, ...] = ()  #: empty: the study's measures
+    grid: str = ""  #: name of the grid that plans the runs; the runs are found by their hashes
     main: bool = False
-    ranked: bool = False  #: the lines compete as those of a main table do
-    reduced: str = ""  #: what of the papers' protocol is less here: only the order of lines is compared
-    apart: bool = False  #: in other settings than the usual ones; no verdict here counts in the score
-    only: ColumnMatch = ColumnMatch()  #: the columns of its file that the table shows
+    ranked: bool = False  #: the lines compete as in a main table
+    reduced: str = ""  #: how the papers' protocol is reduced here; then only the order of lines is compared
+    apart: bool = False  #: the settings are not the usual ones; verdicts here do not count in the score
+    only: ColumnMatch = ColumnMatch()  #: columns of the file that the table shows
     columns: tuple[Column, ...] = ()
     lines: tuple[Line, ...] = ()
     points: tuple[Point, ...] = (Point(),)
-    axis: str = ""  #: what the points' ``x`` is
+    axis: str = ""  #: the quantity that the points' ``x`` gives
     figures: tuple[Figure, ...] = ()
     remarks: tuple[str, ...] = ()
 
@@ -89,7 +89,7 @@ class Experiment:
 
     @cached_property
     def runs(self) -> dict[Place, PlannedCell]:
-        """The runs that the grid plans, by column, line and point; none of a main table."""
+        """The runs that the grid plans, by column, line and point; empty for a main table."""
         if self.main:
             return {}
         grid = load_grid(self.grid)
@@ -120,9 +120,9 @@ Plans = Mapping[str, Sequence[Experiment]]
 def read(
     folder: Traversable, names: Iterable[str], lines: Iterable[Line], measures: Iterable[Measure] = ()
 ) -> tuple[Experiment, ...]:
-    """The experiments of a study from the files of these names in a folder, in this order.
+    """Read the experiments of a study from the files ``NAME.toml`` in a folder, in the order of ``names``.
 
-    ``lines`` are those of its main tables, which a file calls by name; ``measures`` are the study's own.
+    ``lines`` are the lines of main tables; files name them by method. ``measures`` are the study's own.
     """
     rows = {line.method: line for line in lines}
     known_measures = {**MEASURES, **{measure.name: measure for measure in measures}}
@@ -134,7 +134,7 @@ def read(
         planned = dict.fromkeys(Column(*names[:3]) for names in combinations(file))
         for part in file.tables:
             try:
-                # By way of JSON: of Python's own values, strict types take no dictionary for a dataclass.
+                # Via JSON: for Python's own values, strict types accept no dictionary for a dataclass.
                 text = json.dumps({"name": name, **part, "grid": grid_name(place)}, default=str)
                 table = TypeAdapter(Experiment).validate_json(text, context=known_measures)
             except ValidationError as error:
@@ -149,10 +149,10 @@ def read(
 
 
 def read_study(folder: Traversable, measures: Iterable[Measure] = ()) -> dict[str, Any]:
-    """The attributes of a study in ``study.toml`` of a folder.
+    """Read the attributes of a study from ``study.toml`` in a folder.
 
-    It names the files in the folders ``experiments`` and ``claims`` in the order of their documents;
-    ``measures`` are the study's own.
+    ``study.toml`` names the files in the folders ``experiments`` and ``claims``, in the order of their
+    documents. ``measures`` are the study's own.
     """
     content = tomllib.loads((folder / "study.toml").read_text(encoding="utf-8"))
     study = {name: tuple(value) if isinstance(value, list) else value for name, value in content.items()}

@@ -1,4 +1,4 @@
-"""What experiments measure: one number a run, from its clients' results or its costs."""
+"""The measures of experiments: one number per run, from its clients' results or its costs."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from bench.studies.settings import Reading
 
 @dataclass(frozen=True, eq=False)
 class Measure:
-    """One number a run. ``title`` heads its columns, ``meaning`` says in captions what it is."""
+    """A measure gives one number per run. ``title`` heads its columns; captions show its ``meaning``."""
 
     name: str
     title: str
     meaning: str
-    of: Callable[[Members], pd.Series[float]]  #: the numbers of all members at once, of those that have one
+    of: Callable[[Members], pd.Series[float]]  #: returns the numbers of all members that have one
     metric: str = ""  #: its name in the published numbers; "": ``name``
-    printed: str = ""  #: the setting under which they have it
-    reading: Reading | None = None  #: None: the study's primary one
+    printed: str = ""  #: its setting in the published numbers
+    reading: Reading | None = None  #: None: the study's primary reading
     digits: int = 2
-    ranked: bool = False  #: it is an accuracy of which the highest and the second are marked
-    is_extra: bool = False  #: it is another reading of the experiment's first measure
-    not_comparable_reason: str = ""  #: why no published value is a target for it
+    ranked: bool = False  #: the measure is an accuracy; the highest and the second are marked
+    is_extra: bool = False  #: the experiment's first measure under another reading
+    not_comparable_reason: str = ""  #: why no published value is a target for the measure
 
 
 def _by_name(measure: Any, info: ValidationInfo) -> Measure:
@@ -45,16 +45,16 @@ def _by_name(measure: Any, info: ValidationInfo) -> Measure:
 
 
 NamedMeasure = Annotated[Any, PlainValidator(_by_name)]
-"""A measure, which files call by its name; the context of the validation has them by their names."""
+"""A measure. Files give its name; the context of the validation maps names to measures."""
 
 TEST = Measure("accuracy", "Test", "test accuracy in percent", Members.accuracy, "accuracy", ranked=True)
 
 
 @cache
 def measure_of_metric(measure: Measure, metric: Metric) -> Measure | None:
-    """A measure of test accuracy as one of another metric, for which nothing is published; None of others.
+    """Return a measure of test accuracy with another metric; None if it measures something else.
 
-    Accuracy leaves every measure as it is.
+    Nothing is published for the result. If the metric is accuracy, every measure is returned unchanged.
     """
     if metric == ACCURACY:
         return measure
@@ -66,7 +66,7 @@ def measure_of_metric(measure: Measure, metric: Metric) -> Measure | None:
 
 
 def accuracy_under(reading: Reading) -> Measure:
-    """Test accuracy under another reading than the primary one, by which it is named."""
+    """Return test accuracy under a reading other than the primary one; the reading gives the name."""
     name, title = f"{reading.stage}_{reading.rule}", f"{reading.stage}, {reading.rule}"
     return replace(TEST, name=name, title=title, reading=reading, is_extra=True)
 
@@ -110,4 +110,4 @@ def _measures() -> Iterator[Measure]:
 
 
 MEASURES = {measure.name: measure for measure in _measures()}
-"""What experiments of any study may measure, by name."""
+"""The measures that experiments of any study may use, by name."""

@@ -1,6 +1,6 @@
-"""What the runs of cells reached, as measures read it: by client, by round, and as kept arrays.
+"""The results of the runs of cells, as measures read them: by client, by round, and as stored arrays.
 
-A member is a run in a cell: a run that several tables show is a member of each.
+A member is a run in a cell. If several tables show a run, it is a member in each.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ def client_rows(
     split: str | None = None,
     rule: str | None = None,
 ) -> pd.DataFrame:
-    """What the clients with samples score in some runs: a row a run, client and reading, ``value`` from 0 to
-    1. A stage, split or rule that is None takes all.
+    """Return the scores of clients with samples: one row per run, client and reading, ``value`` from 0 to 1.
+    If stage, split or rule is None, all are returned.
 
-    Other metrics than accuracy are known of the test split alone, and of runs that keep what they need.
+    Metrics other than accuracy exist only for the test split, and for runs that store the needed data.
     """
     if metric in (ACCURACY, ROC_AUC):
         rows = source.client_results(runs, stage=stage, split=split, rule=rule, metric=metric)
@@ -51,7 +51,7 @@ def client_rows(
 
 
 def check_kept(metric: Metric, runs: Collection[int], kept: pd.DataFrame) -> None:
-    """Raises ``RequestError`` where no client of the finished ``runs`` is scored by a metric."""
+    """Raise ``RequestError`` if there are finished ``runs`` but none has scores by a metric."""
     if runs and kept.empty:
         raise RequestError(
             f"--metric {metric}: no finished run has {TITLES[metric]}: older runs and other data sets lack "
@@ -60,9 +60,9 @@ def check_kept(metric: Metric, runs: Collection[int], kept: pd.DataFrame) -> Non
 
 
 def accuracy_by_run(clients: pd.DataFrame) -> pd.DataFrame:
-    """Accuracy, or another metric, of runs in percent from rows of clients, a row a run.
+    """Return accuracy (or another metric) in percent, one row per run, from rows of clients.
 
-    Columns: ``clients`` the mean over clients, ``samples`` the mean over all their samples.
+    The column ``clients`` is the mean over clients, ``samples`` the mean over all samples of the clients.
     """
     sums = clients.assign(right=clients["value"] * clients["samples"]).groupby("run")
     by_run = sums.agg(clients=("value", "mean"), right=("right", "sum"), samples=("samples", "sum"))
@@ -71,8 +71,8 @@ def accuracy_by_run(clients: pd.DataFrame) -> pd.DataFrame:
 
 
 def curves_by_run(source: Tables, clients: pd.DataFrame, split: str) -> pd.DataFrame:
-    """Accuracy in percent by evaluation, of runs that keep a curve: columns run, stage, row (from 1), and
-    those of ``accuracy_by_run``. ``clients`` are rows of clients at the last round of a split.
+    """Return accuracy in percent by evaluation for runs that store a curve: columns run, stage, row (from 1),
+    and those of ``accuracy_by_run``. The argument ``clients``: rows of clients at the last round of a split.
     """
     stored = source.curves(clients["run"].unique().tolist(), split)
     clients = clients.sort_values("client", kind="stable", ignore_index=True)
@@ -94,12 +94,12 @@ def curves_by_run(source: Tables, clients: pd.DataFrame, split: str) -> pd.DataF
 
 @dataclass(frozen=True)
 class Members:
-    """What a measure sees: the runs of all its cells under one reading.
+    """The data that a measure reads: the runs of all its cells under one reading.
 
-    ``rows`` has a row a member, its index: the columns of the runs frame, ``place`` (the cell's number),
+    ``rows`` has one row per member (its index): the columns of the runs frame, ``place`` (the cell's number),
     ``point`` (the label of its point), ``baseline`` (the run of Local with the same seed and clients).
     ``test`` has run, client, value and samples of all runs on the test split, at ``stage`` and by ``rule``.
-    ``settings`` are those of each place.
+    ``settings`` maps a place to its settings.
     """
 
     rows: pd.DataFrame
@@ -117,7 +117,7 @@ class Members:
 
     @property
     def beside_baseline(self) -> pd.DataFrame:
-        """The same of clients whose baseline was run, with its ``value_alone`` of the same client."""
+        """``clients`` with ``value_alone``, the baseline's value of the same client, if that was run."""
         alone = self._clients_of("baseline")
         return self.clients.merge(alone, on=["member", "client"], suffixes=("", "_alone"))
 
@@ -128,8 +128,8 @@ class Members:
     def accuracy(
         self, split: str = "test", metric: Metric | None = None, of: str = "run"
     ) -> pd.Series[float]:
-        """Accuracy, or another metric of test items, in percent by member, or ``of`` its ``baseline``.
-        Clients are averaged as the study does.
+        """Return accuracy, or another metric of test items, in percent by member. With ``of="baseline"`` the
+        member's baseline is read. Clients are averaged as the study does.
         """
         runs, clients = self.rows[of].dropna(), self.test
         if split != "test" or metric:
@@ -140,8 +140,8 @@ class Members:
         return runs.map(by_run["samples"]).where(by_samples, runs.map(by_run["clients"])).dropna()
 
     def curves(self) -> pd.DataFrame:
-        """Test accuracy in percent by round: columns member, row (from 1), value. The curves of a cell are
-        cut to its shortest one.
+        """Return test accuracy in percent by round: columns member, row (from 1), value. The curves of a cell
+        are cut to the length of the shortest one.
         """
         runs = sorted(self.rows["run"].unique().tolist())
         clients = client_rows(self.source, runs, ACCURACY, self.stage, "test", "last")
@@ -152,7 +152,7 @@ class Members:
         return curves.loc[curves["row"] <= curves["place"].map(shortest), ["member", "row", "value"]]
 
     def artefacts(self, name: str) -> pd.Series[Any]:
-        """An array kept with runs by member, of those that keep it."""
+        """Return the array ``name`` stored with the run, by member; members without it are left out."""
         kept = self.source.artefacts(self.rows["run"].unique().tolist(), name)
         arrays = [kept.get(run) for run in self.rows["run"].tolist()]
         return pd.Series(arrays, self.rows.index, dtype=object).dropna()

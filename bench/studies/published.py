@@ -41,18 +41,18 @@ class Published:
 
 @dataclass(frozen=True)
 class PublishedRuns:
-    """``n`` runs stand behind a published mean."""
+    """The ``n`` runs behind a published mean."""
 
     n: int
     redrawn: bool = False
-    """Each run is on clients of its own."""
+    """Each run draws its own clients."""
     population: bool = False
-    """The printed deviation is the root of a mean over n, as NumPy's ``std`` is, and not over n - 1."""
+    """The printed standard deviation divides by n, as NumPy's ``std``, not by n - 1."""
 
 
 @cache
 def published(paper: str, folder: Path = FOLDER) -> tuple[Published, ...]:
-    """Every printed value of a paper, in the order of its tables, from ``PAPER.csv`` in a folder."""
+    """Read every printed value of a paper from ``PAPER.csv`` in a folder, in the order of the tables."""
     with (folder / f"{paper}.csv").open(encoding="utf-8", newline="") as file:
         try:
             return tuple(map(_value, csv.DictReader(file)))

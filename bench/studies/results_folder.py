@@ -1,4 +1,4 @@
-"""A folder of results with one bundle a study and data set."""
+"""A folder of results with one bundle per study and data set."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from bench.studies.study import Study
 
 
 def add_runs(new: Tables, folder: Path, studies: Mapping[str, type[Study]]) -> dict[str, int]:
-    """Put runs into the bundles ``FOLDER/STUDY/DATASET``; returned is the number of runs put into each.
+    """Put runs into the bundles ``FOLDER/STUDY/DATASET``. Return the number of runs put into each.
 
-    They stand in the place of runs of the same specs there, unless a run that is settled there would give
-    way to one that is not. The same runs give the same bytes.
+    A new run replaces the stored run of the same spec, unless the stored run is settled and the new one is
+    not. The same runs give the same bytes.
     """
     runs = new.runs()
     added = {}
@@ -43,8 +43,8 @@ def add_runs(new: Tables, folder: Path, studies: Mapping[str, type[Study]]) -> d
 
 
 def bundle_names(runs: pd.DataFrame, studies: Mapping[str, type[Study]]) -> pd.Series[str]:
-    """``STUDY/DATASET`` of each run: of the first study whose grids plan it, else of the first that runs its
-    protocol on the data set, else of the first that has the data set.
+    """Return ``STUDY/DATASET`` of each run. The study is the first whose grids plan the run, else the first
+    that uses the run's protocol on the data set, else the first that has the data set.
     """
     found: dict[str | tuple[str, Protocol], str] = {}
     for name, study in studies.items():
@@ -62,6 +62,6 @@ def bundle_names(runs: pd.DataFrame, studies: Mapping[str, type[Study]]) -> pd.S
 
 
 def _keys(spec: RunSpec) -> tuple[str, tuple[str, Protocol], str]:
-    """Hash, data set with the protocol apart from the seed of its partition, data set."""
+    """Return three keys: the hash; data set and protocol without its partition seed; the data set."""
     protocol = spec.protocol.model_copy(update={"partition_seed": 0})
     return spec.hash, (spec.dataset, protocol), spec.dataset

@@ -1,4 +1,4 @@
-"""What identifies a cell: where it is measured, and the settings of its runs."""
+"""The identity of a cell: where it is measured, and the settings of its runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bench.grids.grid import PARTITION_SEED
 from bench.spec import RunSpec
 
 PER_SEED = "that of the run"
-"""Stands for the partition seed of runs that each draw their own partition and split."""
+"""Replaces the partition seed in settings if every run draws its own partition and split."""
 
 Average = Literal["clients", "samples"]
 """``clients``: unweighted mean over clients with samples. ``samples``: pooled over all samples."""
@@ -19,7 +19,7 @@ Average = Literal["clients", "samples"]
 
 @dataclass(frozen=True)
 class Reading:
-    """Which of a run's numbers is read: a stage (of ``bench.spec.STAGES``) and a selection rule (of
+    """Selects one of a run's numbers by a stage (of ``bench.spec.STAGES``) and a selection rule (of
     ``bench.selection.RULES``).
     """
 
@@ -41,7 +41,7 @@ Settings = Mapping[str, Any]
 
 
 def settings_of(spec: RunSpec, per_seed: bool = False) -> dict[str, Any]:
-    """The settings of a spec; with ``per_seed`` a partition seed that is the run's becomes ``PER_SEED``."""
+    """Return the settings of a spec. ``per_seed``: ``PER_SEED`` replaces the run's own partition seed."""
     settings = spec.settings()
     if per_seed and spec.protocol.partition_seed == spec.seed:
         settings[PARTITION_SEED] = PER_SEED
@@ -49,7 +49,7 @@ def settings_of(spec: RunSpec, per_seed: bool = False) -> dict[str, Any]:
 
 
 def difference_text(settings: Settings, reference: Settings) -> str:
-    """``key=value;...`` for what ``settings`` has other than ``reference``; empty where nothing."""
+    """Return ``key=value;...`` for the ``settings`` that differ from ``reference``; empty if none differs."""
     parts = []
     for key in sorted({*settings, *reference}):
         value = settings.get(key, "absent")

@@ -18,17 +18,17 @@ OWN = ""
 """``origin`` of the runs of the user's own database."""
 
 RESULTS = ("done", "diverged")
-"""States of runs that say something of the method, not of the machine."""
+"""States of runs that the method explains, not the machine."""
 
 NUMBERS_OF = ["cell", "partition_hash", "method_numerics", "engine_numerics"]
-"""What runs have in common where their numbers may be averaged: cell, clients and code."""
+"""Columns for cell, clients and code. Numbers of runs may be averaged if the runs agree in these columns."""
 
 
 class SeveralTables(Tables):
-    """Runs of several sources as one. The runs of one's own database keep their ids."""
+    """Runs of several sources as one source. Runs of the user's own database keep their ids."""
 
     def __init__(self, sources: Sequence[Tables], runs: pd.DataFrame) -> None:
-        """``runs`` are those that are taken, with ``origin`` and ``place``, the number of their source."""
+        """``runs`` are the runs to show, with columns ``origin`` and ``place`` (number of the source)."""
         self._sources = sources
         is_own = runs["origin"] == OWN
         last_own = int(runs["id"].where(is_own, 0).max()) if len(runs) else 0
@@ -49,7 +49,7 @@ class SeveralTables(Tables):
         }
 
     def table(self, name: str, /, **filters: Any) -> pd.DataFrame:
-        """As ``Tables.table``; ``runs`` have ``origin``, too."""
+        """See ``Tables.table``. The table ``runs`` also has the column ``origin``."""
         if name in self._tables:
             return filter_runs(self._tables[name], filters)
         new_ids: list[dict[int, int]] = [{} for _ in self._sources]
@@ -66,12 +66,12 @@ class SeveralTables(Tables):
 
 
 def merged(own_source: Tables | None, bundles: Sequence[tuple[str, Tables]]) -> SeveralTables:
-    """The user's own database and, under their names, results that come with the suite.
+    """Merge the user's own database with bundles of results that come with the suite, given by name.
 
-    A spec is taken from one place: a run of the own database that has come to a result here, else the first
-    bundle that holds it, else whatever else the database has of it. Two things are never mixed in one cell:
-    where own results are on other clients than the shipped ones of the cell or were made by code of other
-    numbers, these are left out; and imported runs stand back behind shipped ones of their cell.
+    A spec is taken from one place: a run of the own database with a result made here; else the first bundle
+    that holds the spec; else any other run of the database. Shipped runs of a cell are left out if own
+    results of the cell have other clients or were made by code with other numerics. Imported runs are left
+    out if shipped runs of their cell are shown.
     """
     parts = [*bundles] if own_source is None else [(OWN, own_source), *bundles]
     frames = [source.runs().assign(origin=name, place=place) for place, (name, source) in enumerate(parts)]
@@ -80,10 +80,10 @@ def merged(own_source: Tables | None, bundles: Sequence[tuple[str, Tables]]) -> 
 
 
 def _is_shown(runs: pd.DataFrame) -> pd.Series[bool]:
-    """Which runs of the own database and the bundles are shown; see ``merged``."""
+    """Return True for the runs that are shown; ``merged`` describes the rule."""
     is_own = runs["origin"] == OWN
     has_result = runs["state"].isin(RESULTS)
-    # A failed run was made here; one without data was not.
+    # A failed run counts as made here; a run without data does not.
     is_made_here = is_own & (runs["bundle"] == "") & (runs["state"] != "no_data")
     own_kinds = runs.loc[is_made_here & has_result, NUMBERS_OF].drop_duplicates()
     kinds = own_kinds.merge(
@@ -104,12 +104,12 @@ def _is_shown(runs: pd.DataFrame) -> pd.Series[bool]:
 def opened_results(
     url: str | None, own: bool, folder: Path = SHIPPED, shipped: bool = False
 ) -> Iterator[Tables]:
-    """The database at ``url`` (None: the default one, which may be missing) and the bundles in ``folder``;
-    with ``own`` the database alone, with ``shipped`` the bundles alone.
+    """Open the database at ``url`` (None: the default one, which may be missing) and the bundles in
+    ``folder``. ``own`` opens the database alone, ``shipped`` the bundles alone.
 
     Raises:
-        RequestError: a named database that cannot be read, one of searches, a damaged bundle, or nothing to
-            read.
+        RequestError: a named database cannot be read, a database contains searches, a bundle is damaged, or
+            there is nothing to read.
     """
     if shipped and (own or url):
         raise RequestError("--shipped shows what comes with the suite alone: leave --own and --db away")
@@ -127,7 +127,7 @@ def opened_results(
 
 
 def _is_missing(url: str) -> bool:
-    """Whether there is no database yet, or an empty one. Bundles are read without importing SQLAlchemy."""
+    """Return True if there is no database yet or it is empty. Without a file, do not import SQLAlchemy."""
     if not Path(url.removeprefix("sqlite:///")).exists():
         return True
     from bench.store.connect import Database

@@ -1,4 +1,4 @@
-"""The seam for studies: a paper's tables, the grids that rebuild them, and how they are compared."""
+"""The base class of studies: a paper's tables, the grids that rebuild them, and how they are compared."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ class Study:
     title: ClassVar[str]
     experiments: ClassVar[tuple[Experiment, ...]]
     lines: ClassVar[tuple[Line, ...]]  #: rows of main tables; published numbers have their methods' names
-    primary: ClassVar[Reading]  #: what verdicts rest on, fixed before looking at numbers
-    readings: ClassVar[tuple[Reading, ...]] = ()  #: shown beside it in main tables
+    primary: ClassVar[Reading]  #: the reading for verdicts, fixed before looking at numbers
+    readings: ClassVar[tuple[Reading, ...]] = ()  #: shown in main tables in addition to ``primary``
     average: ClassVar[Average] = "clients"  #: how clients are averaged
-    grids: ClassVar[tuple[str, ...]]  #: they plan the usual settings of the main tables' cells
-    split_grids: ClassVar[tuple[str, ...]] = ()  #: they plan draws of the split alone, on the papers' parts
+    grids: ClassVar[tuple[str, ...]]  #: grids that plan the usual settings of the main tables' cells
+    split_grids: ClassVar[tuple[str, ...]] = ()  #: grids that draw only the split, on the papers' parts
     baseline: ClassVar[str] = "local"  #: the method that clients would use alone
     control: ClassVar[str] = "majority"  #: the method that learns nothing
-    references: ClassVar[tuple[str, ...]] = ("majority",)  #: methods that compete with no other
+    references: ClassVar[tuple[str, ...]] = ("majority",)  #: methods that do not compete
     proposed: ClassVar[str] = ""  #: the paper's own method, which figures show in a colour of its own
-    margin: ClassVar[float] = 2.0  #: how many points off a mean still counts as the published one
+    margin: ClassVar[float] = 2.0  #: difference in points at which means are still equivalent
     datasets: ClassVar[Mapping[str, str]] = {}  #: names of data sets in the published numbers
-    scenarios: ClassVar[Mapping[str, str]] = {}  #: names of scenarios there
+    scenarios: ClassVar[Mapping[str, str]] = {}  #: names of scenarios in the published numbers
     titles: ClassVar[Mapping[str, str]] = {}  #: titles of data sets and methods
     paper_titles: ClassVar[Mapping[str, str]] = {}
-    remarks: ClassVar[tuple[str, ...]] = ()  #: they go into the fine print of all main tables
-    claims: ClassVar[tuple[Claims, ...]] = ()  #: lists of what the paper says in words
+    remarks: ClassVar[tuple[str, ...]] = ()  #: fine print of all main tables
+    claims: ClassVar[tuple[Claims, ...]] = ()  #: lists of claims that the paper makes in words
     published: ClassVar[Path] = FOLDER  #: folder with the papers' numbers, ``PAPER.csv`` each
-    shared_protocol: ClassVar[bool] = False  #: most papers report on its clients: its boards come first
+    shared_protocol: ClassVar[bool] = False  #: most papers use these clients; its boards come first
 
     def __init_subclass__(cls, folder: Traversable | None = None, measures: Iterable[Measure] = ()) -> None:
         super().__init_subclass__()
@@ -59,7 +59,7 @@ class Study:
 
     @property
     def measures(self) -> tuple[Measure, ...]:
-        """What main tables measure: test accuracy as ``primary`` says, and by the other readings."""
+        """The measures of main tables: test accuracy under ``primary``, and under the other ``readings``."""
         return (TEST, *map(accuracy_under, self.readings))
 
     @property
@@ -69,17 +69,17 @@ class Study:
 
     @property
     def pooled_grids(self) -> tuple[str, ...]:
-        """The grids whose cells tell the spread between partitions: ``grids``, else those that rank."""
+        """Grids whose cells give the spread between partitions: ``grids``, else grids of ranked tables."""
         return self.grids or tuple(table.grid for table in self.experiments if table.ranked)
 
     @property
     def papers(self) -> tuple[str, ...]:
-        """The papers whose tables its cells are set beside."""
+        """The papers whose tables are compared with the study's cells."""
         comparisons = [targets for table in self.experiments for targets in table.comparisons.values()]
         return tuple(dict.fromkeys(paper for targets in comparisons for paper, _ in targets))
 
     def row(self, line: Line) -> Line:
-        """The main tables' line of a line's method, which knows its name in the published numbers."""
+        """Return the main tables' line of the method; it has the method's name in the published numbers."""
         return next((row for row in self.lines if row.method == line.method), line)
 
     def printed_column(self, column: Column) -> tuple[str, str, int | None]:
@@ -88,15 +88,15 @@ class Study:
         return dataset, self.scenarios.get(column.scenario, column.scenario), column.clients
 
     def barred(self, target: Published, column: Column, settings: Settings) -> str:
-        """Why a published value is no target for runs with these settings; empty where it is one."""
+        """Return why a published value is no target for runs with these settings; empty if it is one."""
         return ""
 
     def published_runs(self, target: Published, column: Column) -> PublishedRuns:
-        """The runs behind a published value. Default: one, whose deviation is that of a single run."""
+        """Return the runs behind a published value. Default: one run; the deviation is of single runs."""
         return PublishedRuns(1)
 
     def paper_protocol(self, target: Published, column: Column) -> Mapping[str, Any]:
-        """Settings that the paper states for a published value; a run with others is not comparable."""
+        """Return the settings stated for a published value. A run with other settings is not comparable."""
         return {}
 
     @cached_property
@@ -111,7 +111,7 @@ class Study:
         return self._titles.get(name, name)
 
     def paper_title(self, paper: str) -> str:
-        """A paper as readers know it."""
+        """Return the title of a paper as readers know it."""
         return self.paper_titles.get(paper, paper.replace("_", " "))
 
     def column_title(self, column: Column) -> str:
@@ -120,7 +120,7 @@ class Study:
         return f"{self.title_of(column.dataset)}, {column.scenario}, {column.clients} client{plural}"
 
     def line_title(self, line: Line) -> str:
-        """A line's name: its title, without one its method's, with the settings that tell it apart."""
+        """Return a line's title, or else its method's, with the settings that distinguish the line."""
         title = line.title or self.title_of(line.method)
         settings = line.setting if line.title else difference_text(line.settings, {})
         return f"{title} [{settings}]" if settings else title
@@ -130,8 +130,8 @@ STUDIES: Kind[Study] = Kind("study", "bench.reports", "bench.studies.study:Study
 
 
 def data_study(dataset: str, columns: Iterable[Column], methods: Collection[str]) -> type[Study]:
-    """A study named after a data set that no study has: one main table without published values, with a line
-    for each method, in the columns given.
+    """Make a study of a data set that no study has, under the name of the data set. It has one main table
+    without published values, with the given columns and one line per method.
     """
     beside, places = {"measured": ()}, tuple(sorted(columns))
     content = {
@@ -149,7 +149,7 @@ def data_study(dataset: str, columns: Iterable[Column], methods: Collection[str]
 def with_data_studies(
     studies: Mapping[str, type[Study]], datasets: Iterable[str], runs: pd.DataFrame
 ) -> dict[str, type[Study]]:
-    """The studies, and one for each of the data sets that was run and that none of them has a table of."""
+    """Add a study for each data set that has runs and is in no table of the studies."""
     known = {column.dataset for kind in studies.values() for column in kind().columns}
     found = dict(studies)
     for dataset in datasets:

@@ -24,22 +24,22 @@ AVERAGES = {
 
 
 def with_std(mean: float, std: float | None, digits: int = 2) -> str:
-    """``74.32 ± 0.42``, or the mean alone where there is no standard deviation."""
+    """``74.32 ± 0.42``; the mean alone if there is no standard deviation."""
     return f"{mean:.{digits}f}" if pd.isna(std) else f"{mean:.{digits}f} ± {std:.{digits}f}"
 
 
 def number(value: float | None, form: str = ".2f") -> str:
-    """A number as text; ``-`` where there is none."""
+    """Format a number; ``-`` if it is missing."""
     return "-" if value is None or pd.isna(value) else f"{value:{form}}"
 
 
 def interval(low: float | None, high: float | None, form: str = ".2f") -> str:
-    """``1.20 to 1.34``; ``-`` where there is none."""
+    """``1.20 to 1.34``; ``-`` if there is no interval."""
     return "-" if low is None or pd.isna(low) else f"{low:{form}} to {high:{form}}"
 
 
 def signed(difference: float | None, digits: int = 2) -> str:
-    """``+1.23``; ``-`` where there is none. What is printed as zero has no minus sign: ``+0.00``."""
+    """``+1.23``; ``-`` if missing. A number that rounds to zero has no minus sign: ``+0.00``."""
     return number(None if difference is None else round(difference, digits) + 0.0, f"+.{digits}f")
 
 
