@@ -46,7 +46,7 @@ def answered(study: Study, results: Results, cells: pd.DataFrame, claims: Sequen
     """The answers of the runs: a row for every claim and place. Columns are ``PUBLIC`` and
 
     number      the claim's number, from 0
-    distance    the distance from the interval to the nearer end of the claim's range; negative if it goes outside
+    distance    from the interval to the nearer end of the claim's range; negative if it goes outside
     is_reduced  the answer uses a reduced protocol, because the whole protocol has no runs
     """
     board = cells[(cells["study"] == study.name) & (cells["comparison_number"] == 0)]
