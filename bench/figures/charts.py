@@ -104,7 +104,7 @@ def _figures(
     """One figure with panels of a ``kind``, or one for each data set; none if ``data`` is empty.
 
     The data keeps ``panel``, federation, ``method`` and ``columns``. Seeds are added to the caption.
-    Figures are split by data set for more than ``PAGE`` panels, or several panels if one is crowded.
+    They are split for more than ``PAGE`` panels, or several panels if one has more than ``FEW`` curves.
     """
     study, experiment, members = shown.study, shown.experiment, shown.results.members
     lines = data.groupby("panel")["line_number"].nunique()
@@ -121,7 +121,7 @@ def _figures(
     for dataset, part in data.groupby("part", sort=False):
         ending = f"_{re.sub('[^A-Za-z0-9.-]+', '-', str(dataset))}" if is_split else ""
         title = f"{study.title}: {experiment.title}. {quantity}: mean over seeds"
-        if "low" in columns and part.loc[part["n"] > 0, "low"].notna().any():  # if measured
+        if "low" in columns and part.loc[part["n"] > 0, "low"].notna().any():  # published: n = 0
             title += ", 95 % interval"
         figure = Figure(
             f"{study.name}_{experiment.name}_{name}{ending}",

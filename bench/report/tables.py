@@ -96,7 +96,7 @@ def _body(cells: pd.DataFrame, order: list[str]) -> pd.DataFrame:
 
 
 def views(shown: DocumentCells) -> list[Table]:
-    """A table of measured values for each published table that is compared."""
+    """Tables of measured values: one for each comparison with numbers, and always for the first."""
     tables = []
     cells = shown.cells[shown.cells["primary"] & shown.cells["is_run_column"]]
     for number, (label, targets) in enumerate(shown.experiment.comparisons.items()):
