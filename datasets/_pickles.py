@@ -33,18 +33,18 @@ class _Restricted(pickle.Unpickler):
 
 
 def read_pickle(path: Path) -> Any:
-    """The object in the file; texts and arrays of Python 2 are read as Latin-1.
+    """Read the object in the file. Texts and arrays of Python 2 are read as Latin-1.
 
     Raises:
-        UnpicklingError: the pickle asks for anything but containers, NumPy arrays and CSR matrices. Nothing
-            that it asks for is executed then.
+        UnpicklingError: the pickle has anything but containers, NumPy arrays and CSR matrices. Nothing of it
+            is executed then.
     """
     with path.open("rb") as file:
         return _Restricted(file, encoding="latin1").load()
 
 
 def csr(matrix: sparse.csr_matrix) -> sparse.csr_matrix:
-    """A fresh, validated float32 CSR matrix: old pickles lack attributes that SciPy expects today."""
+    """Make a new, validated float32 CSR matrix. Old pickles lack attributes that SciPy expects today."""
     parts = (matrix.data.astype(np.float32), matrix.indices, matrix.indptr)
     copy = sparse.csr_matrix(parts, shape=matrix.shape)
     copy.check_format(full_check=True)

@@ -20,14 +20,14 @@ from bench.errors import NoDataError, RequestError
 from bench.paths import home, replacing_file
 
 FORMAT = 1
-"""Of the cached arrays; another number makes all of them again."""
+"""Version of the cached arrays. Another number makes all of them again."""
 
 Place = Path | zipfile.Path
-"""A folder, or a folder of a zip archive, in which JPEG files lie under names with slashes."""
+"""A folder, on disk or in a zip archive. The JPEG files in it have names with slashes."""
 
 
 def _stamp(place: Place, name: str) -> list[int] | None:
-    """Numbers that change when the file does; None if there is no such file."""
+    """Numbers that change when the file changes; None if there is no such file."""
     with suppress(KeyError, OSError):
         if isinstance(place, zipfile.Path):
             member = place.root.getinfo(place.at + name)
@@ -38,14 +38,14 @@ def _stamp(place: Place, name: str) -> list[int] | None:
 
 
 def _decode(place: Place, name: str, side: int) -> NDArray[np.uint8]:
-    """Red, green and blue ``[3, side, side]``."""
+    """Decode a file to red, green and blue, ``[3, side, side]``."""
     try:
         with Image.open(io.BytesIO((place / name).read_bytes()), formats=["JPEG"]) as image:
             pixels = np.asarray(image.convert("RGB"))
         if pixels.shape != (side, side, 3):
             raise ValueError(f"expected {side} x {side} pixels, got {pixels.shape[1]} x {pixels.shape[0]}")
     except Exception as error:  # a damaged picture may raise anything
-        is_other = isinstance(error, UnidentifiedImageError)  # whose text is an address in memory
+        is_other = isinstance(error, UnidentifiedImageError)  # its text is a memory address
         reason = "it is something else" if is_other else " ".join(str(error).split()) or type(error).__name__
         raise RequestError(
             f"{place / name} is refused as a JPEG image: {reason}; replace it by the original"
@@ -54,13 +54,13 @@ def _decode(place: Place, name: str, side: int) -> NDArray[np.uint8]:
 
 
 def decoded(place: Place, names: Sequence[str], side: int) -> NDArray[np.uint8]:
-    """Red, green and blue of JPEG files ``[names, 3, side, side]``, read-only; grey ones have all alike.
+    """Decode JPEG files to RGB ``[names, 3, side, side]``, read-only. Channels of a grey file are equal.
 
-    As long as the names, the files' stamps and the decoder stay the same, the result is taken from
-    ``BENCH_HOME/images``. One process decodes while others wait for the result.
+    If names, file stamps and decoder have not changed, the result is read from ``BENCH_HOME/images``. One
+    process decodes while others wait.
 
     Raises:
-        NoDataError: files are missing; the first is named.
+        NoDataError: files are missing; the message names the first.
         RequestError: a file is no JPEG image of ``side`` x ``side`` pixels.
     """
     stamps = [_stamp(place, name) for name in names]

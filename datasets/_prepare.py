@@ -14,21 +14,21 @@ from bench.sources import RawFile
 
 
 def raw_files(folder: str, address: str, sums: Mapping[str, str]) -> tuple[RawFile, ...]:
-    """Files of these names and SHA-256 sums, which lie in ``folder`` of a data root and at ``address``."""
+    """Raw files, from name -> SHA-256 sum. They lie in ``folder`` of a data root and at ``address``."""
     return tuple(RawFile(f"{folder}/{name}", sha256, f"{address}/{name}") for name, sha256 in sums.items())
 
 
 def row_lists(matrix: sparse.csr_matrix) -> list[list[int]]:
-    """The columns that each row stores, ascending."""
+    """The stored columns of each row, ascending."""
     matrix = matrix.sorted_indices()
     columns = matrix.indices.tolist()
     return [columns[start:end] for start, end in pairwise(matrix.indptr.tolist())]
 
 
 def clean(hyperedges: Iterable[Iterable[int]], multisets: bool = False) -> Ragged:
-    """Hyperedges of at least two members, each set of nodes once (its first time), nodes ascending.
+    """Keep hyperedges of at least two members. Of equal sets of nodes keep the first. Sort nodes ascending.
 
-    A node counts once, but with ``multisets`` as often as it is named.
+    With ``multisets`` a node is a member as often as it is named, else once.
     """
     lists: dict[frozenset[int], list[int]] = {}
     for nodes in hyperedges:
@@ -39,9 +39,9 @@ def clean(hyperedges: Iterable[Iterable[int]], multisets: bool = False) -> Ragge
 
 
 def closed_neighbourhoods(edges: NDArray[np.int64], nodes: int) -> Ragged:
-    """The distinct sets of a node and its neighbours, in the order of the first node that has each.
+    """The distinct sets of a node and its neighbours, in the order of each set's first node.
 
-    ``edges`` ``[2, m]`` are those of a ``Graph``; a node without edges is a set of its own.
+    ``edges`` ``[2, m]`` come from a ``Graph``. A node without edges is a set of one.
     """
     links = sparse.csr_matrix((np.ones(edges.shape[1], np.int8), (edges[0], edges[1])), (nodes, nodes))
     closed = sparse.csr_matrix(links + sparse.identity(nodes, np.int8))
@@ -52,10 +52,10 @@ def closed_neighbourhoods(edges: NDArray[np.int64], nodes: int) -> Ragged:
 def normalise_rows(features: sparse.csr_matrix) -> sparse.csr_matrix:
     """Subtract the smallest entry of the matrix, then divide each row by max(its sum, 1).
 
-    What PyG's ``NormalizeFeatures`` computes, but for last digits: equal to PyG's wherever the sums are exact
-    (0/1 features).
+    PyG's ``NormalizeFeatures`` computes the same up to last digits. The results are equal wherever sums are
+    exact (0/1 features).
     """
-    smallest = features.min()  # counts the entries that are not stored
+    smallest = features.min()  # entries that are not stored count as 0
     differences = sparse.csr_matrix(features.toarray() - smallest) if smallest else features.copy()
     return _divide_rows(differences, np.maximum(_row_sums(differences), np.float32(1)))
 
@@ -67,10 +67,10 @@ def l1_normalise_rows(features: sparse.csr_matrix) -> sparse.csr_matrix:
 
 
 def _row_sums(matrix: sparse.csr_matrix) -> NDArray[np.float32]:
-    """Sums by row, in the precision of the entries and in NumPy's order.
+    """Sums by row, in the precision of the entries and in NumPy's order of addition.
 
-    All results that ship have these last digits, and a federation's hash covers them. SciPy's own ``sum`` has
-    them up to 1.17 and adds in double precision from 1.18 on.
+    All shipped results use these last digits, and a federation's hash covers them. SciPy's ``sum`` gives the
+    same digits up to version 1.17. From 1.18 on it adds in double precision.
     """
     filled = np.flatnonzero(np.diff(matrix.indptr))
     sums = np.zeros(matrix.shape[0], np.float32)

@@ -40,18 +40,18 @@ class TorchGeometric(Dataset):
 
     @classmethod
     def whereabouts(cls, sources: Sources) -> str:
-        """The folder with its files; torch-geometric downloads them, if it needs any."""
+        """The folder of the files, or a text if it does not exist: then torch-geometric downloads them."""
         folder = cls.folder(sources)
         return str(folder) if folder.is_dir() else "where torch-geometric has it from"
 
     @classmethod
     def folder(cls, sources: Sources) -> Path:
-        """The folder of its class in the first data root that has it, else where downloads go."""
+        """The folder of the class in the first data root that has it, else the folder for downloads."""
         folders = [root / FOLDER / cls.kind for root in sources.roots]
         return next((folder for folder in folders if folder.is_dir()), sources.store / FOLDER / cls.kind)
 
     def load(self, sources: Sources) -> Graph:
-        """The largest component, undirected and without loops."""
+        """Load the largest component, undirected and without loops."""
         import torch_geometric.datasets  # loads torch
 
         kind = getattr(torch_geometric.datasets, self.kind)
@@ -59,7 +59,7 @@ class TorchGeometric(Dataset):
             found = read(kind, self.part, self.folder(sources), sources.download)
         except (NoDataError, RequestError):
             raise
-        except Exception as error:  # every class has its own ways to fail
+        except Exception as error:  # every class has its own errors
             text = " ".join(str(error).split()) or "it is none of its names"
             raise NoDataError(f"{self.name}: {type(error).__name__}: {text}") from None
         if len(found) != 1:
@@ -75,11 +75,11 @@ class TorchGeometric(Dataset):
 
 
 def read(kind: Callable[..., Any], part: str, folder: Path, download: bool) -> Any:
-    """A data set of a class, from its folder; without ``download`` only from files that are there.
+    """Read a data set of a class from its folder. Without ``download`` read existing files only.
 
     Raises:
-        RequestError: the class has several data sets and none is named, or has one and is given a name.
-        NoDataError: files are missing and may not be downloaded.
+        RequestError: the class has several data sets and ``part`` names none, or has one and ``part`` a name.
+        NoDataError: files are missing and downloads are not allowed.
     """
     parameters = inspect.signature(kind).parameters
     title = getattr(kind, "__name__", "")
@@ -94,7 +94,7 @@ def read(kind: Callable[..., Any], part: str, folder: Path, download: bool) -> A
 
 
 def _downloads(kind: Any) -> bool:
-    """Whether a class has files to download; the bases of all classes have not."""
+    """Whether a class has files to download. The base classes have none."""
     own = [base for base in kind.__mro__ if base.__module__.startswith("torch_geometric.datasets")]
     return any("download" in vars(base) for base in own)
 
@@ -105,7 +105,7 @@ def _refuse(dataset: Any) -> None:
 
 @cache
 def named(name: str) -> type[Dataset]:
-    """The data set of a name that begins with ``pyg:``.
+    """The class of the data set with this name, which begins with ``pyg:``.
 
     Raises:
         RequestError: torch-geometric has no such class.
@@ -120,7 +120,7 @@ def named(name: str) -> type[Dataset]:
 
 @cache
 def kinds() -> tuple[str, ...]:
-    """The classes of ``torch_geometric.datasets``, which is not imported for it: that takes seconds."""
+    """The classes of ``torch_geometric.datasets``. The package is not imported, as that takes seconds."""
     package = find_spec("torch_geometric")
     assert package is not None
     assert package.origin is not None

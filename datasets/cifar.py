@@ -59,7 +59,7 @@ class ImageStudySet(Dataset, ABC):
 
 
 def _members(home: str, archive_name: str, sha256: str, md5: Mapping[str, str]) -> tuple[RawFile, ...]:
-    """Members of an archive, in the folder ``home`` or where torchvision puts them."""
+    """Members of an archive, in the folder ``home`` or in torchvision's folder."""
     address = f"https://www.cs.toronto.edu/~kriz/{archive_name}"
     archive = RawFile(f"{home}/{archive_name}", sha256, address, also=(archive_name,))
     return tuple(
@@ -69,12 +69,12 @@ def _members(home: str, archive_name: str, sha256: str, md5: Mapping[str, str]) 
 
 
 def _of_sample(home: str, sha256: Mapping[str, str]) -> tuple[RawFile, ...]:
-    """Files in the folder of a sample, which may itself be the data root."""
+    """Files of a sample, in the folder ``home`` or directly in the data root."""
     return tuple(RawFile(f"{home}/{name}", digest, also=(name,)) for name, digest in sha256.items())
 
 
 def _read(path: Path, key: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Pixels ``[n, 3, 32, 32]`` (red, green, blue) and classes, which the pickle calls ``key``."""
+    """Pixels ``[n, 3, 32, 32]`` (red, green, blue) and classes ``[n]``. ``key`` names the classes."""
     batch = read_pickle(path)
     return np.asarray(batch["data"], np.uint8).reshape(-1, 3, 32, 32), np.array(batch[key], np.int64)
 

@@ -35,7 +35,7 @@ from .subgraphs import Cora, read_embedded
 
 
 def study_protocol(train: float) -> Protocol:
-    """The study's protocol, with ``train`` percent of every client's nodes to train on (facts 1.4, 6)."""
+    """The study's protocol. Each client trains on ``train`` percent of its nodes (facts 1.4, 6)."""
     return Protocol(rounds=200, local_epochs=3, split=(train, 20, 40), initial="common", evaluate="epoch")
 
 
@@ -53,10 +53,10 @@ class CleanedHypergraph(Dataset, ABC):
 
     @abstractmethod
     def raw(self, sources: Sources) -> Raw:
-        """What the raw files hold; raises as ``load`` does."""
+        """Read the raw files. Raises the same errors as ``load``."""
 
     def raw_hyperedges(self, sources: Sources) -> list[list[int]]:
-        """The hyperedges as the raw files list them; raises as ``load`` does."""
+        """Read the hyperedges as the raw files list them. Raises the same errors as ``load``."""
         return self.raw(sources)[2]
 
     def load(self, sources: Sources) -> Hypergraph:
@@ -85,13 +85,13 @@ class CoraCA(CleanedHypergraph):
     )
 
     def raw(self, sources: Sources) -> Raw:
-        """All papers, rows of features sum to 1; the papers of every author, in the raw file's order."""
+        """All papers; rows of features sum to 1. Hyperedges: papers of each author, in the file's order."""
         features, papers, topics = (read_pickle(path) for path in sources.get_all(self.files))
         return l1_normalise_rows(csr(features)), np.array(topics, np.int64), list(papers.values())
 
 
 def _incidence(path: Path) -> sparse.csr_matrix:
-    """Papers by what they are listed with, from lines ``paper<TAB>other``: 1 where listed."""
+    """Matrix of papers by others, from lines ``paper<TAB>other``: 1 if a line lists the pair."""
     papers, neighbours = np.loadtxt(path, np.int64, ndmin=2).T
     return sparse.csr_matrix((np.ones(len(papers), np.int64), (papers, neighbours)))
 
@@ -121,7 +121,7 @@ class Dblp4k(CleanedHypergraph):
     )
 
     def raw(self, sources: Sources) -> Raw:
-        """All authors, rows of features sum to 1; hyperedges as ``joined`` has them."""
+        """All authors; rows of features sum to 1. Hyperedges come from ``joined``."""
         features, areas, authors, terms = sources.get_all(self.files)
         words = sparse.csr_matrix(sparse.load_npz(features), dtype=np.float32)
         labels = np.load(areas, allow_pickle=False).astype(np.int64)
@@ -142,7 +142,7 @@ class Dblp4kRepeats(Dblp4k):
     def joined(self, authors: sparse.csr_matrix, terms: sparse.csr_matrix) -> list[list[int]]:
         """The authors of all papers with every term, paper after paper, then the authors of every paper.
 
-        Terms come first, as released: of two hyperedges of the same authors cleaning keeps the first.
+        Terms come first, as released: cleaning keeps the first of two hyperedges with the same authors.
         """
         authors_of, papers_with = row_lists(authors), row_lists(sparse.csr_matrix(terms.T))
         by_term = [[author for paper in papers for author in authors_of[paper]] for papers in papers_with]
@@ -156,12 +156,12 @@ Film = dict[str, str]
 
 
 def _genres(film: Film) -> list[int]:
-    """The ids of those of the film's genres that are classes, in the film's order."""
+    """The class ids of a film's genres, in the film's order. Genres that are not classes are left out."""
     return [GENRES.index(genre) for genre in film["genres"].split("|") if genre in GENRES]
 
 
 def word_counts(texts: Iterable[str]) -> sparse.csr_matrix:
-    """How often each word stands in each text, for words of at least two texts, in alphabetical order.
+    """Counts ``[texts, words]`` of all words that occur in at least two texts, in alphabetical order.
 
     A word is two or more word characters in a row, in lower case.
     """
@@ -177,7 +177,7 @@ def word_counts(texts: Iterable[str]) -> sparse.csr_matrix:
 
 
 def films_by_name(films: list[Film], columns: tuple[str, ...]) -> list[list[int]]:
-    """The films of every name in these columns, names in alphabetical order."""
+    """The films of every name in these columns, with names in alphabetical order."""
     by_name: dict[str, list[int]] = {}
     for number, film in enumerate(films):
         for name in {film[column] for column in columns} - {""}:
@@ -200,9 +200,9 @@ class Imdb4k(CleanedHypergraph):
     )
 
     def raw(self, sources: Sources) -> Raw:
-        """The films with a director, a first actor and a genre that is a class, in the table's order.
+        """The films with a director, a first actor and a genre among the classes, in the table's order.
 
-        The class is the first genre that is one. Rows of word counts are made to sum to 1. Hyperedges are the
+        The label is the first such genre. Word counts are scaled so that rows sum to 1. Hyperedges are the
         films of every director, then of every actor, both by name.
         """
         with sources.get(self.files[0]).open(encoding="utf-8", newline="") as table:
@@ -235,12 +235,12 @@ class News20(CleanedHypergraph):
     )
 
     def raw(self, sources: Sources) -> Raw:
-        """All postings by id, features are 0/1; the postings with every word, in the words' order."""
+        """All postings by id; features are 0/1. Hyperedges: each word's postings, in the words' order."""
         content, edges = sources.get_all(self.files)
         table = np.loadtxt(content, np.int64, ndmin=2)  # id, 100 words, class: not in the order of ids
         table = table[np.argsort(table[:, 0])]
         postings, words = np.loadtxt(edges, np.int64, ndmin=2).T
-        words = words - words.min()  # the raw file numbers words on from the last posting
+        words = words - words.min()  # in the raw file words are numbered after postings
         incidence = sparse.csr_matrix((np.ones(len(words), np.int64), (words, postings)))
         features = sparse.csr_matrix(table[:, 1:-1], dtype=np.float32)
         return features, table[:, -1].copy(), row_lists(incidence)
@@ -279,7 +279,7 @@ class Facebook(_NeighbourhoodGraph):
     )
 
     def load(self, sources: Sources) -> Graph:
-        """All pages; features are 0/1; self-loops are dropped."""
+        """Load all pages. Features are 0/1. Self-loops are dropped."""
         edge_table, feature_lists, targets = sources.get_all(self.files)
         with targets.open(encoding="utf-8", newline="") as table:
             kinds = {int(page["id"]): KINDS.index(page["page_type"]) for page in csv.DictReader(table)}
@@ -307,7 +307,7 @@ class CoraWhole(_NeighbourhoodGraph):
     protocol = study_protocol(10)
 
     def load(self, sources: Sources) -> Graph:
-        """The whole graph with 0/1 features, from the package itself."""
+        """Load the whole graph from the package. Features are 0/1."""
         graph = read_embedded(self.archive)
         return replace(graph, hyperedges=closed_neighbourhoods(graph.edges, len(graph.labels)))
 

@@ -33,7 +33,7 @@ class _Heterophilous(Dataset, ABC):
     client = ClientSettings()
 
     def load(self, sources: Sources) -> Graph:
-        """The largest component; features are left as they are."""
+        """Load the largest component. Features are not changed."""
         with np.load(sources.get(self.files[0]), allow_pickle=False) as arrays:
             labels = arrays["node_labels"].astype(np.int64)
             edges = undirected(arrays["edges"].T, len(labels))

@@ -43,16 +43,16 @@ def _member(name: str, sha256: str | None = None) -> RawFile:
 _OGB_EDGES = _member("edge.csv.gz")
 
 EDGES = RawFile("ogbn-arxiv-edges/edge.csv.gz", also=(_OGB_EDGES.path, *_OGB_EDGES.also))
-"""The citations as others hand them on without features, in another order; it makes the same graph."""
+"""The citations in a form that others publish without features. The order differs, the graph is equal."""
 
 PUBLISHED = RawFile(
     "partitions/published_arxiv.npz", "f828da4e0cc0ab58fa56629136f7e6217d820a62e19f6eb6ef7e16d57aa22a9f"
 )
-"""The clients that FED-PUB's recipe gives on this graph (METIS 5.1.0, seed 1234)."""
+"""The clients made by FED-PUB's recipe from this graph (METIS 5.1.0, seed 1234)."""
 
 
 def read_published(path: Path) -> dict[PublishedKey, PublishedClients]:
-    """The nodes of the published clients; their roles are not in the file and serve no statistic."""
+    """Read the nodes of the published clients. The file lacks their roles; no statistic needs these."""
     with np.load(path, allow_pickle=False) as arrays:
         published = {
             ("published", clients, FEDPUB): PublishedClients(parts(arrays[f"ogbn-arxiv.part.{clients}"]))
@@ -66,7 +66,7 @@ def read_published(path: Path) -> dict[PublishedKey, PublishedClients]:
 
 
 def read_table(path: Path, dtype: type[np.generic], columns: int, rows: int | None = None) -> NDArray[Any]:
-    """A ``.csv.gz`` without header as ``[rows, columns]``.
+    """Read a ``.csv.gz`` without header as ``[rows, columns]``.
 
     Raises:
         RequestError: the file is damaged or has another shape.
@@ -105,10 +105,10 @@ class OgbnArxiv(Dataset):
     )
 
     def load(self, sources: Sources) -> Graph:
-        """The largest component (the whole graph) made undirected; features are left as they are.
+        """Load the largest component (the whole graph), made undirected. Features are not changed.
 
-        Unpacked edges and features have no published checksum (only the archive has): their
-        counts are checked against the two lists that have one.
+        Unpacked edges and features have no published checksum; only their archive has one. Their counts are
+        checked against the two lists that have checksums.
         """
         *tables, feature_table = sources.get_all(self.files)
         graph = _structure(*tables)
@@ -116,9 +116,9 @@ class OgbnArxiv(Dataset):
         return largest_component(replace(graph, features=features))
 
     def structure(self, sources: Sources) -> Graph:
-        """The same graph without any feature, from labels and edges alone: they may come from OGB's layout in
-        the folder ``ogbn-arxiv-edges``, where the features are not to be had. With the clients of the papers'
-        tables of data sets where their file is at hand.
+        """Load the graph without features, from labels and edges only. If features are not available, these
+        files may lie in the folder ``ogbn-arxiv-edges`` in OGB's layout. If the file of published clients is
+        there, add the clients of the papers' tables of data sets.
         """
         graph = largest_component(_structure(*sources.get_all((*self.files[:3], EDGES))))
         if sources.at_hand(PUBLISHED) is None:
@@ -127,7 +127,7 @@ class OgbnArxiv(Dataset):
 
 
 def _structure(node_list: Path, edge_list: Path, label_list: Path, edge_table: Path) -> Graph:
-    """All papers and citations, undirected, with features of no width."""
+    """All papers and citations, undirected. Features have width 0."""
     nodes = int(read_table(node_list, np.int64, 1)[0, 0])
     citations = int(read_table(edge_list, np.int64, 1)[0, 0])
     labels = read_table(label_list, np.int64, 1, nodes).ravel()

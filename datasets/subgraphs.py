@@ -35,24 +35,24 @@ FEDPUB = (20.0, 40.0, 40.0)
 FEDSHEAFHN = (40.0, 30.0, 30.0)
 
 PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
-"""Planetoid's raw files of a graph."""
+"""Endings of Planetoid's raw files of a graph."""
 
 
 def parts(labels: NDArray[np.int8]) -> tuple[NDArray[np.int64], ...]:
-    """The nodes of every part, ascending."""
+    """The nodes of every part, ascending; ``labels`` has the part of each node."""
     return tuple(np.flatnonzero(labels == part) for part in range(int(labels.max()) + 1))
 
 
 def samples(nodes: NDArray[np.integer], sizes: NDArray[np.integer]) -> tuple[NDArray[np.int64], ...]:
-    """The nodes of every client in the order in which they were drawn."""
+    """The nodes of every client in the order of the draw; ``sizes`` has the number for each client."""
     return tuple(np.split(nodes.astype(np.int64), np.cumsum(sizes)[:-1]))
 
 
 def unpack_published(file: IO[bytes]) -> dict[PublishedKey, PublishedClients]:
-    """The clients in a file, by scenario, number of clients and split.
+    """Read the clients of a file: (scenario, number of clients, split) -> clients.
 
-    FedSheafHN deals the roles of 10 and of 30 clients by the first permutation of its seed, those of 20
-    and of 50 by the second.
+    FedSheafHN assigns roles by permutations of its seed: the first for 10 and 30 clients, the second for 20
+    and 50.
     """
     published: dict[PublishedKey, PublishedClients] = {}
     with np.load(file, allow_pickle=False) as arrays:
@@ -87,16 +87,16 @@ def unpack(file: IO[bytes]) -> Graph:
 
 
 def read_embedded(name: str) -> Graph:
-    """The whole graph of that name from the package itself: 0/1 features, edges both ways."""
+    """Read the whole graph ``name`` from the package: 0/1 features, edges in both directions."""
     with _embedded(name) as file:
         return unpack(file)
 
 
 def read_planetoid(paths: Mapping[str, Path]) -> Graph:
-    """The whole graph from the raw files ``ind.NAME.PART``, given by part.
+    """Read the whole graph from the raw files ``ind.NAME.PART``, given by part.
 
-    As PyG's ``Planetoid``: test row ``i`` belongs to node ``test.index[i]``, all other rows come
-    in order; nodes without a row (15 in CiteSeer) have no features and class 0; self-loops and
+    The rules are those of PyG's ``Planetoid``. Test row ``i`` belongs to node ``test.index[i]``. All other
+    rows come in order. Nodes without a row (15 in CiteSeer) have no features and class 0. Self-loops and
     repeated edges are dropped. Features are as published, not normalised.
     """
     known_rows, test = csr(read_pickle(paths["allx"])), csr(read_pickle(paths["tx"]))
@@ -118,7 +118,7 @@ def read_planetoid(paths: Mapping[str, Path]) -> Graph:
 
 
 def read_amazon(path: Path) -> Graph:
-    """The whole graph from the raw file, as PyG's ``Amazon``: features 1 where above 0, edges both ways."""
+    """Read the whole graph like PyG's ``Amazon``: features are 1 where above 0, edges go both ways."""
     with np.load(path, allow_pickle=False) as raw:
         features, links = (
             sparse.csr_matrix(
@@ -139,10 +139,10 @@ class _Subgraphs(Dataset, ABC):
 
     @abstractmethod
     def whole(self, sources: Sources) -> Graph:
-        """The whole graph; raises as ``load`` does."""
+        """Load the whole graph. Raises the same errors as ``load``."""
 
     def load(self, sources: Sources) -> Graph:
-        """The largest component with normalised features, and its published clients."""
+        """Load the largest component with normalised features and its published clients."""
         part = largest_component(self.whole(sources))
         with _embedded(f"{self.name}_published") as file:
             return replace(part, features=normalise_rows(part.features), published=unpack_published(file))
@@ -159,7 +159,7 @@ class Cora(_Subgraphs):
     protocol = Protocol(rounds=100, local_epochs=3)
 
     def whole(self, sources: Sources) -> Graph:
-        """From the package itself."""
+        """Read from the package."""
         return read_embedded(self.name)
 
 
@@ -193,7 +193,7 @@ class PubMed(_Subgraphs):
     )
 
     def whole(self, sources: Sources) -> Graph:
-        """From Planetoid's files."""
+        """Read from Planetoid's files."""
         return read_planetoid(dict(zip(PARTS, sources.get_all(self.files), strict=True)))
 
 

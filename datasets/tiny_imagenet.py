@@ -39,9 +39,9 @@ class _File(NamedTuple):
 
 
 def _files(ids: Path, annotations: Path, images: int, held: tuple[int, int]) -> list[_File]:
-    """The training images class by class, then the validation images, both by name in the order of texts.
+    """The training images class by class, then the validation images, both sorted by name as text.
 
-    The training images with the lowest numbers and the first validation images of every class are here.
+    ``held``: how many images of a class are here (lowest training numbers, first validation images).
     """
     classes = {name: label for label, name in enumerate(sorted(ids.read_text(encoding="utf-8").split()))}
     training = [
@@ -83,7 +83,7 @@ class _TinyImageNet(ImageStudySet, ABC):
     held: ClassVar[tuple[int, int]] = (500, 50)
 
     def load(self, sources: Sources) -> Images:
-        """Pixels ``[n, 3, 64, 64]``, from the folder or else the archive."""
+        """Load pixels ``[n, 3, 64, 64]`` from the folder, else from the archive."""
         ids, annotations = sources.get_all(self.files)
         files = _files(ids, annotations, self.images, self.held)
         names = [file.name for file in files if file.held]
@@ -96,7 +96,7 @@ class _TinyImageNet(ImageStudySet, ABC):
         return Images(pixels, labels[positions], classes, labels, positions)
 
     def _place(self, folder: Path, sources: Sources) -> Place:
-        """The folder that has the ids, or the archive where that has no images."""
+        """The folder of the ids, or the archive if this folder has no images."""
         archive = self.files[0].archive
         if (folder / "train").is_dir() or archive is None:
             return folder

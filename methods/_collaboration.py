@@ -4,8 +4,8 @@ Sheaf diffusion (Bodnar et al., NeurIPS 2022; Diag-NSD): a cellular sheaf gives 
 dimension d and every edge end a restriction map, here diagonal: F[u, v] (d values) is the map of node u on
 the edge {u, v}.
 
-The paper compares its sheaf with GCN and GAT (Table 5) and says nothing of their sizes. Both have the
-sheaf's projections here and two residual layers, so that the operator alone differs.
+The paper compares its sheaf with GCN and GAT (Table 5) but does not state their sizes. Here both have the
+sheaf's projections and two residual layers, so that only the operator differs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bench.nn.randomness import dropout
 
 
 class CollaborationSettings(HyperParameters):
-    """The graph of clients and the network on it; the layers of the ablation take the sheaf's sizes."""
+    """Settings of the graph of clients and its network. The ablation's layers have the sheaf's sizes."""
 
     collaboration: Literal["sheaf", "gcn", "gat", "none"] = Field(
         "sheaf", description="network on the graph of clients: sheaf diffusion, or those of the ablation"
@@ -56,7 +56,7 @@ class GraphConvolution(nn.Module):
 
 
 class GraphAttention(nn.Module):
-    """One head of graph attention over neighbours and oneself (Velickovic et al., ICLR 2018)."""
+    """One head of graph attention over neighbours and the node itself (Velickovic et al., ICLR 2018)."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -86,7 +86,7 @@ class ResidualGraphNetwork(nn.Module):
         self.leave = nn.Linear(channels, width)
 
     def forward(self, x: Tensor, adjacency: Tensor, generator: torch.Generator | None) -> Tensor:
-        """Pass messages; ``generator`` None switches dropout off."""
+        """Pass messages. Without a ``generator`` there is no dropout."""
         x = dropout(functional.elu(self.enter(x)), self.rate, generator)
         for layer in self.layers:
             x = x + functional.elu(layer(dropout(x, self.rate, generator), adjacency))
@@ -95,22 +95,22 @@ class ResidualGraphNetwork(nn.Module):
 
 
 class Separate(nn.Module):
-    """No collaboration graph: every client's vector goes on as it is."""
+    """No collaboration graph: every client's vector stays as it is."""
 
     def forward(self, x: Tensor, adjacency: Tensor, generator: torch.Generator | None) -> Tensor:
-        """``x``."""
+        """Return ``x``."""
         return x
 
 
 def collaboration_graph(x: Tensor, settings: CollaborationSettings) -> Tensor:
-    """Adjacency of the collaboration graph of the clients with the vectors ``x`` ``[clients, width]``."""
+    """Adjacency ``[clients, clients]`` of the collaboration graph for vectors ``x`` ``[clients, width]``."""
     if settings.graph == "complete":
         return 1 - torch.eye(len(x), device=x.device)
     return nearest_neighbours(x, settings.neighbours)
 
 
 def collaboration_network(width: int, settings: CollaborationSettings) -> nn.Module:
-    """S, the network on the collaboration graph, for clients' vectors of that width."""
+    """S, the network on the collaboration graph, for vectors of that ``width``."""
     channels, rate = settings.channels, settings.sheaf_dropout
     if settings.collaboration == "none":
         return Separate()
@@ -147,7 +147,7 @@ class ClientAttention(nn.Module):
 class FreeMatrix(nn.Module):
     """The released code's attention: one free ``[clients, clients]`` matrix that starts at the identity.
 
-    It belongs to the clients it was made for, so it cannot serve new ones.
+    It has a row for each known client, so it cannot serve new clients.
     """
 
     def __init__(self, clients: int) -> None:
@@ -162,7 +162,7 @@ class FreeMatrix(nn.Module):
 def client_attention(
     kind: Literal["qkv", "matrix", "none"], width: int, clients: int, residual: bool, scaled: bool
 ) -> nn.Module:
-    """The attention of that kind between ``clients`` vectors ``[clients, width]``."""
+    """The attention of a ``kind`` between the clients' vectors ``[clients, width]``."""
     if kind == "none":
         return nn.Identity()
     return FreeMatrix(clients) if kind == "matrix" else ClientAttention(width, residual, scaled)
@@ -171,8 +171,8 @@ def client_attention(
 def apply_laplacian(maps: Tensor, adjacency: Tensor, x: Tensor) -> Tensor:
     """The normalised sheaf Laplacian (D + 1)^-1/2 (D - F^T F) (D + 1)^-1/2, applied to ``x``.
 
-    The added one keeps isolated nodes finite, as in the released code; the paper normalises by D
-    alone (Section 3.2).
+    As in the released code, the added 1 keeps isolated nodes finite. The paper normalises by D alone
+    (Section 3.2).
 
     Args:
         maps: restriction maps ``[nodes, nodes, d]``; ``maps[u, v]`` is u's map on {u, v}.
@@ -191,8 +191,8 @@ class SheafDiffusion(nn.Module):
     """Sheaf diffusion network: ``[nodes, width]`` -> ``[nodes, width]`` (FedSheafHN, Section 3.2).
 
     X <- (1 + tanh eps) X - ELU(L (I x W1) X W2), with restriction maps tanh(W_s [x_u; x_v]) from a
-    learned layer. The paper learns one Laplacian per diffusion layer (Eq. 8); the released code
-    has one for all layers (``shared_laplacian``).
+    learned layer. The paper learns one Laplacian for each diffusion layer (Eq. 8). The released code shares
+    one among all layers (``shared_laplacian``).
     """
 
     def __init__(
@@ -226,7 +226,7 @@ class SheafDiffusion(nn.Module):
         return torch.tanh(source_part[:, None, :] + target_part[None, :, :])
 
     def forward(self, x: Tensor, adjacency: Tensor, generator: torch.Generator | None) -> Tensor:
-        """Diffuse; ``generator`` None switches dropout off."""
+        """Diffuse. Without a ``generator`` there is no dropout."""
         x = dropout(functional.elu(self.enter(x)), self.rate, generator)
         x = x.view(-1, self.stalk, self.channels)
         maps = self.restriction_maps(x, 0)
@@ -241,11 +241,11 @@ class SheafDiffusion(nn.Module):
 
 
 def nearest_neighbours(x: Tensor, neighbours: int) -> Tensor:
-    """Adjacency of the k-nearest-neighbour graph by cosine similarity, made symmetric by union."""
+    """Adjacency of the graph of k nearest neighbours by cosine similarity. It joins both directions."""
     nodes = len(x)
     unit = functional.normalize(x, dim=1)
     similarity = (unit @ unit.t()).fill_diagonal_(-torch.inf)
-    order = similarity.argsort(dim=1, descending=True, stable=True)  # ties: the lower number
+    order = similarity.argsort(dim=1, descending=True, stable=True)  # ties: the lower number first
     columns = order[:, : min(neighbours, nodes - 1)]
     adjacency = x.new_zeros(nodes, nodes).scatter_(1, columns, 1.0)
     return torch.maximum(adjacency, adjacency.t())

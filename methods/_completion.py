@@ -1,11 +1,11 @@
-"""Hyperedge completion: what clients and server exchange so that border hyperedges are whole (FedHGN).
+"""Hyperedge completion: clients and server exchange sums so that border hyperedges are whole (FedHGN).
 
-``completed`` is the paper's protocol, ``completed_as_released`` what its code computes instead. Features are
+``completed`` is the paper's protocol. ``completed_as_released`` is the computation of its code. Features are
 propagated over hyperedges by ``L = D^-1/2 H S^-1 H^T D^-1/2`` (Feng et al., HGNN, AAAI 2019).
 
-``H`` ``[nodes, hyperedges]`` is the incidence matrix: how often a hyperedge names a node. ``D`` are the
-nodes' degrees (row sums of ``H``), ``S`` the hyperedges' sizes (column sums, of all its rows). A node of
-degree 0 has a zero row: it keeps nothing, not even its own features.
+The incidence matrix ``H`` ``[nodes, hyperedges]`` counts how often a hyperedge names a node. ``D`` has the
+nodes' degrees (row sums of ``H``), ``S`` the hyperedges' sizes (column sums over all rows). A node of degree
+0 has a zero row: it loses even its own features.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from bench.federation.traffic import TrafficMeter
 from bench.federation.types import Client, ClientHyperedges
 
 LAYERS = 2
-"""N of the paper: how often features are propagated."""
+"""Number of propagations of the features; N in the paper."""
 
 Parts = list[NDArray[np.float32]]
-"""Rows of features, one array a client."""
+"""Rows of features, one array for each client."""
 
 Rows = NDArray[np.float64]
-"""One row of features a node, or one sum of features a hyperedge."""
+"""One row of features for each node, or one sum of features for each hyperedge."""
 
 
 @dataclass(frozen=True, eq=False)
 class Propagation:
     """The two halves of ``L``: from nodes to hyperedges and back.
 
-    ``incidence`` is ``[nodes, hyperedges]``. ``degrees`` ``[nodes]`` and ``sizes`` ``[hyperedges]`` are
-    given in addition: a client that sees part of a hyperedge may know its true size.
+    ``incidence`` is ``[nodes, hyperedges]``. ``degrees`` ``[nodes]`` and ``sizes`` ``[hyperedges]`` are given
+    separately, because a client that sees part of a hyperedge may know the true size.
     """
 
     incidence: sparse.csr_matrix
@@ -45,7 +45,7 @@ class Propagation:
 
     @classmethod
     def of(cls, members: Ragged, nodes: int, sizes: NDArray[np.int64]) -> Propagation:
-        """Hyperedges by their members among ``nodes`` nodes. Degrees are counted from them."""
+        """Make it from hyperedges, given by their ``members`` among ``nodes`` nodes. Degrees are counted."""
         hyperedge = np.repeat(np.arange(len(members)), members.sizes)
         values = np.ones(len(members.values))
         shape = (nodes, len(members))
@@ -53,11 +53,11 @@ class Propagation:
         return cls(incidence, degrees(incidence), sizes)
 
     def gather(self, features: Rows) -> Rows:
-        """``H^T D^-1/2 x``: for every hyperedge the sum over its members, ``[hyperedges, width]``."""
+        """``H^T D^-1/2 x``: the sum over the members of every hyperedge, ``[hyperedges, width]``."""
         return np.asarray(self.incidence.T @ self._scaled_rows(features))
 
     def spread(self, sums: Rows) -> Rows:
-        """``D^-1/2 H S^-1 u``: for every node the mean sums of its hyperedges, ``[nodes, width]``."""
+        """``D^-1/2 H S^-1 u``: add up the means of every node's hyperedges, ``[nodes, width]``."""
         return self._scaled_rows(np.asarray(self.incidence @ (sums / self.sizes[:, None])))
 
     def propagate(self, features: Rows, layers: int) -> Rows:
@@ -73,18 +73,18 @@ class Propagation:
 
 
 def degrees(incidence: sparse.csr_matrix) -> NDArray[np.int64]:
-    """How often each node is named ``[nodes]``."""
+    """How often hyperedges name each node, ``[nodes]``."""
     return np.asarray(incidence.sum(axis=1)).ravel().astype(np.int64)
 
 
 def hyperedges(client: Client) -> ClientHyperedges:
-    """The hyperedges of a client, which must know some."""
+    """The hyperedges of a client; they must not be None."""
     assert client.hyperedges is not None
     return client.hyperedges
 
 
 def completed(clients: Sequence[Client], traffic: TrafficMeter, least_upload: int = 1) -> Parts:
-    """Every client's rows of ``L^N X`` of the whole hypergraph, by ``LAYERS`` exchanges."""
+    """Compute every client's rows of ``L^N X`` of the whole hypergraph in ``LAYERS`` exchanges."""
     parts = [hyperedges(client) for client in clients]
     rows = [client.dense() for client in clients]
     # True degrees: a client knows every hyperedge that touches one of its nodes.
@@ -109,11 +109,11 @@ def complete(
     1. Client k sends ``u_k(e) = sum of d(v)^-1/2 x_v over its own v in e`` for its border hyperedges
        (of at least ``least_upload`` own nodes).
     2. The server returns ``delta(e) = sum of u_k(e) over k`` to every client that touches e.
-    3. ``x_v' = d(v)^-1/2 sum of s(e)^-1 delta(e) over e that contain v``; the client itself knows the
-       sum over a hyperedge of its own, and its part of a sum that it did not send.
+    3. ``x_v' = d(v)^-1/2 sum of s(e)^-1 delta(e) over e that contain v``. The client computes the sums of
+       its inner hyperedges itself, and adds its part to a sum if it did not send the part.
 
-    This needs true degrees d and sizes s in ``operators``. Messages are int64 ids and float32 sums, one
-    of each for a hyperedge, however often it names a node.
+    ``operators`` must have true degrees d and sizes s. A message has one int64 id and one float32 sum for
+    each hyperedge, however often the hyperedge names a node.
     """
     masks = [
         part.border & (operator.incidence.getnnz(axis=0) >= least_upload)
@@ -128,7 +128,7 @@ def complete(
 
     result = []
     for part, mask, operator, x in zip(parts, masks, operators, rows, strict=True):
-        # Sums are made again rather than kept: all clients' at once are larger than the features.
+        # Sums are computed again: the sums of all clients together take more memory than the features.
         sums = operator.gather(x.astype(np.float64))
         replies = np.isin(part.ids, ids)
         answer = delta[np.searchsorted(ids, part.ids[replies])].astype(np.float32)
@@ -140,12 +140,12 @@ def complete(
 
 
 def completed_as_released(clients: Sequence[Client], traffic: TrafficMeter) -> Parts:
-    """Completion as the released code has it, which holds everything in one process.
+    """Completion as in the released code, which holds everything in one process.
 
-    A client propagates over the hyperedges that touch it, whole, so that a foreign node's degree
-    counts these alone. In the first layer foreign nodes have their raw features, in every later one
-    their exact rows of ``L X``. Counted is what would have to be sent: a foreign node's row from its
-    owner to the server once, and to every client that needs it.
+    A client propagates over all members of the hyperedges that touch it. A foreign node's degree counts only
+    these hyperedges. Foreign nodes have raw features in the first layer, and their exact rows of ``L X`` in
+    later layers. The traffic of a real exchange is counted: the owner sends a foreign node's row to the
+    server once, and the server sends it to every client that needs it.
     """
     ids = np.concatenate([client.ids for client in clients])
     nodes = int(ids.max()) + 1

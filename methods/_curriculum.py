@@ -1,4 +1,4 @@
-"""A curriculum over the edges of a block's graphs, and the scale of a client's similarities (CUFL)."""
+"""A curriculum over the edges of a block's graphs, and a scale for a client's similarities (CUFL)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from bench.nn.gcn import GraphInputs
 from bench.nn.sparse import Propagate
 
 STEPS = 5
-"""Of Adam, in every update of a mask."""
+"""Steps of Adam in every update of a mask."""
 
 PATIENCE = 5
-"""Rounds that the scale waits, and that its losses are averaged over."""
+"""Rounds before the scale changes. Its losses are averaged over as many rounds."""
 
 FACTOR = 1.25
-"""By which the scale changes."""
+"""The scale is multiplied or divided by this factor."""
 
 
 class Edges:
@@ -42,7 +42,7 @@ class Edges:
         self.place = self.slots[edge]
 
     def padded(self, values: Tensor) -> Tensor:
-        """Lay out one value an edge, ``[edges]`` -> ``[c, width]``, with 0 where there is no edge."""
+        """Lay out one value for each edge, ``[edges]`` -> ``[c, width]``; 0 where there is no edge."""
         table = values.new_zeros(self.clients * self.width)
         return table.index_copy(0, self.slots, values).view(self.clients, self.width)
 
@@ -58,7 +58,7 @@ class Edges:
         return (1 - self.padded(p)) ** 2
 
     def weighted(self, weights: Tensor) -> GraphInputs:
-        """The same features on graphs of weights ``[c, width]``: D^-1/2 (W + I) D^-1/2."""
+        """The same features with edge weights ``[c, width]`` in the graphs: D^-1/2 (W + I) D^-1/2."""
         values = torch.ones_like(self.inputs.adjacency.values())
         values[self.between] = weights.flatten()[self.place].to(values)
         scale = values.new_zeros(len(self.inputs.adjacency)).index_add(0, self.rows, values).rsqrt()
@@ -73,17 +73,17 @@ class Edges:
 
 
 def unselected(example: Tensor, width: int) -> dict[str, Tensor]:
-    """The mask s of every client's edges before its first step, with Adam's moments and the selections."""
+    """The first state of every client: the mask s of its edges, Adam's moments, and counts of selections."""
     clients = len(example)
     edges = {name: example.new_zeros(clients, width) for name in ("s", "first", "second", "selected")}
     return {**edges, "taken": example.new_zeros(clients), "selections": example.new_zeros(clients)}
 
 
 def grown(state: Stack, difficulty: Tensor, pace: float, rate: float) -> dict[str, Tensor]:
-    """The mask after some steps of Adam on sum_e s_e (d_e - pace), clamped to [0, 1].
+    """The mask after ``STEPS`` steps of Adam on sum_e s_e (d_e - pace), clamped to [0, 1].
 
-    Edges that are easier than the pace come in, the others go out. ``difficulty`` is d ``[clients,
-    width]``.
+    The mask s grows for edges that are easier than the pace, and shrinks for others. ``difficulty`` is d
+    ``[clients, width]``.
     """
     s, mean, square, count = (state[name] for name in ("s", "first", "second", "taken"))
     gradient = difficulty - pace
@@ -102,9 +102,9 @@ def selected(state: Stack, threshold: float) -> dict[str, Tensor]:
 
 
 def shares(state: Stack, threshold: float) -> Tensor:
-    """The share of selections that every edge with s above the threshold was in, ``[clients, width]``.
+    """The share of past selections that include an edge, ``[clients, width]``; 1 before the first selection.
 
-    It is 1 before the first selection, and 0 for other edges.
+    The share is 0 for edges with s not above the threshold.
     """
     selections = state["selections"][:, None]
     share = torch.where(selections > 0, state["selected"] / selections.clamp_min(1), 1.0)
@@ -112,7 +112,7 @@ def shares(state: Stack, threshold: float) -> Tensor:
 
 
 def pace(round: int, rounds: int) -> float:
-    """lambda, the difficulty up to which edges come in. It is 1 from two thirds of the rounds on."""
+    """lambda: edges of lower difficulty come in. After two thirds of the rounds lambda is 1."""
     end = 2 * rounds // 3
     return 1 / (end + 1 - round) if round < end else 1.0
 
@@ -134,8 +134,8 @@ def unscaled(example: Tensor, start: float) -> dict[str, Tensor]:
 def scaled(state: Stack, loss: Tensor, least: float, greatest: float) -> dict[str, Tensor]:
     """The scale after one more loss ``[clients]``.
 
-    If the mean of the last losses was a new best in some rounds in a row, the scale goes on in its
-    direction. If it was not in as many rounds, the scale turns round.
+    If the mean of the last losses was a new best in ``PATIENCE`` rounds in a row, the scale changes in the
+    same direction. If it was no new best in ``PATIENCE`` rounds in a row, the direction turns.
     """
     count = state["seen"] + 1
     losses = torch.cat([state["losses"][:, 1:], loss[:, None]], dim=1)

@@ -9,7 +9,7 @@ from bench.engine.batch import Batch
 from bench.nn.gcn import graphs
 
 Edges = tuple[Tensor, Tensor]
-"""Sources and targets of a block's edges, both directions, as places among all its items."""
+"""Sources and targets of a block's edges in both directions, as positions among all its items."""
 
 SMALLEST = 1e-12
 """Norms up to this count as zero."""
@@ -28,7 +28,7 @@ def edges_of(batch: Batch) -> Edges:
 def route(x: Tensor, edges: Edges, steps: int) -> Tensor:
     """A layer without parameters, ``[items, factors, width]`` -> the same, with factors of norm 1.
 
-    Every step shares each neighbour out among the factors by its similarity to the node so far, p_k =
+    Every step divides each neighbour s among the factors by its similarity to the node t so far: p_k =
     softmax_k <x_s^k, u_t^k>. Then u_t^k = x_t^k + sum_s p_k x_s^k, normalised.
     """
     source, target = edges
@@ -44,7 +44,7 @@ def route(x: Tensor, edges: Edges, steps: int) -> Tensor:
 def normalised(x: Tensor) -> Tensor:
     """Scale every factor of ``x`` ``[items, factors, width]`` to norm 1.
 
-    Dropout takes whole factors to zero, where the gradient of a norm is unbounded: they stay, without one.
+    Factors that dropout set to zero stay zero without a gradient: the gradient of a norm is unbounded there.
     """
     norm = torch.linalg.vector_norm(x, dim=2, keepdim=True)
     return torch.where(norm > SMALLEST, x / norm.clamp_min(SMALLEST), 0.0)
@@ -53,8 +53,8 @@ def normalised(x: Tensor) -> Tensor:
 def divergences(mean: Tensor, log_variance: Tensor) -> Tensor:
     """Jensen-Shannon divergences of diagonal Gaussians ``[clients, width]``, float64 ``[clients, clients]``.
 
-    The middle M of two Gaussians is the Gaussian with their mean moments, so ln 2 is no bound. A
-    divergence is half the sum of KL(N_i || M) and KL(N_j || M), summed over dimensions.
+    A divergence is half the sum of KL(N_i || M) and KL(N_j || M), summed over dimensions. M is the Gaussian
+    with the mean moments of both, not their mixture, so ln 2 is no bound.
     """
     mean, variance = mean.double(), log_variance.double().exp()
     midpoint = (mean[:, None] + mean[None]) / 2

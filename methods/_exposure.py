@@ -1,8 +1,8 @@
-"""What hyperedge completion reveals: features that can be read from the sums that are sent (FedHGN).
+"""Exposure by hyperedge completion: the features that can be read from the exchanged sums (FedHGN).
 
-Everybody is honest but curious and knows which nodes are in which hyperedge. A client's message for
-a border hyperedge is the sum of its own nodes' scaled features, a linear equation whose coefficients
-are how often the hyperedge names each, so that a node's features are known once its unit vector lies in
+Server and clients are honest but curious, and know which nodes are in which hyperedge. A client's message
+for a border hyperedge is the sum of its own nodes' scaled features. This is a linear equation: a node's
+coefficient is how often the hyperedge names the node. A node's features are known if its unit vector lies in
 the span of the equations.
 """
 
@@ -24,13 +24,13 @@ Nodes = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Exposure:
-    """Numbers of nodes, but for ``pairs``. Runs keep them in this order; a new one goes last.
+    """Counts of nodes, except ``pairs``. Runs store them in this order; append new fields at the end.
 
-    ``border`` lie in a border hyperedge; ``alone`` are uploaded alone at least once;
-    ``recoverable`` by the server from every client's uploads; ``recoverable_from_sums`` from the
-    sums over clients, which are all that secure aggregation shows it; ``peer`` are known to another
-    client, from one returned sum less its own part, and ``pairs`` counts those (client, hyperedge);
-    ``recoverable_by_peers`` are known to another client from all the sums that it gets.
+    ``border``: in a border hyperedge. ``alone``: uploaded alone at least once. ``recoverable``: the server
+    can compute them from every client's uploads. ``recoverable_from_sums``: the server can from the sums over
+    clients, all that secure aggregation shows. ``peer``: another client knows them from one returned sum
+    minus its own part. ``pairs``: the number of pairs (client, hyperedge) where this happens.
+    ``recoverable_by_peers``: another client knows them from all sums that it receives.
     """
 
     border: int
@@ -43,7 +43,7 @@ class Exposure:
 
 
 def exposure(clients: Sequence[Client], least: int = 1) -> Exposure:
-    """What one layer of completion reveals, where parts of fewer than ``least`` nodes stay at home."""
+    """Exposure by one layer of completion. Clients do not send parts of fewer than ``least`` nodes."""
     border: list[Nodes] = []
     uploads: list[list[Nodes]] = []
     uploaded: dict[int, list[tuple[int, Nodes]]] = {}
@@ -82,7 +82,7 @@ def exposure(clients: Sequence[Client], least: int = 1) -> Exposure:
 
 
 def _other_parts(uploaded: Mapping[int, list[tuple[int, Nodes]]], edge: int, number: int) -> list[Nodes]:
-    """What the sum of a hyperedge holds besides the part of client ``number``."""
+    """The parts in the sum of a hyperedge, without the part of client ``number``."""
     return [part for owner, part in uploaded.get(edge, []) if owner != number]
 
 
@@ -91,10 +91,10 @@ def _distinct_count(parts: list[Nodes]) -> int:
 
 
 def determined(sums: Sequence[Nodes]) -> Nodes:
-    """The nodes whose value follows from the sums over these multisets of nodes, ascending.
+    """The nodes whose values follow from the sums over these multisets of nodes, ascending.
 
-    Node j is determined exactly if its unit vector lies in the span of the equations: if no vector
-    orthogonal to all of them has anything at j. Eight random ones stand for all.
+    Node j is determined if and only if its unit vector lies in the span of the equations. Then every vector
+    that is orthogonal to all equations is zero at j. Eight random vectors stand for all.
     """
     lists = Ragged.of(list(sums))
     nodes, columns = np.unique(lists.values, return_inverse=True)
@@ -111,12 +111,12 @@ def determined(sums: Sequence[Nodes]) -> Nodes:
 
 
 def _orthogonal(equations: sparse.csc_array, vectors: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What is left of ``vectors`` ``[nodes, any]`` without their projections on the rows of ``equations``.
+    """Subtract from ``vectors`` ``[nodes, any]`` their projections on the rows of ``equations``.
 
-    With A the equations, the solution of ``[[I, A'], [A, -d I]] [x, y] = [v, 0]`` is
-    ``d (d I + A' A)^-1 v``, so that along a singular vector v shrinks by ``d / (d + s²)``, and not at
-    all where the singular value s is 0. The matrix stays as sparse as A, unlike ``A' A``; its
-    diagonal may be eliminated in any order, whatever the rank of A.
+    Let A be the equations. The solution of ``[[I, A'], [A, -d I]] [x, y] = [v, 0]`` is
+    ``x = d (d I + A' A)^-1 v``. Along a singular vector, v shrinks by ``d / (d + s²)``; it stays if the
+    singular value s is 0. The matrix is as sparse as A, unlike ``A' A``. Its diagonal may be eliminated in
+    any order for any rank of A.
     """
     rows, columns = equations.shape
     system = sparse.block_array(
@@ -127,11 +127,11 @@ def _orthogonal(equations: sparse.csc_array, vectors: NDArray[np.float64]) -> ND
         format="csc",
     )
     solver = splu(system, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
-    for _ in range(8):  # what is shrunk by 1e-2 at once is shrunk by 1e-16
+    for _ in range(8):  # a factor of 1e-2 becomes 1e-16
         right_side = np.concatenate([vectors, np.zeros((rows, vectors.shape[1]))])
         vectors = solver.solve(right_side)[:columns]
     return vectors
 
 
 DAMPING = 1e-9
-"""Singular values of a matrix of whole numbers far below the root of this count as zero."""
+"""d: singular values (of a matrix of whole numbers) far below the root of d count as zero."""

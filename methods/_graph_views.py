@@ -1,7 +1,7 @@
 """A second view of a graph: candidate edges, a learned sample of them, and the loss of their logits.
 
-Everything that compares all pairs of nodes works on a few rows of the ``nodes x nodes`` matrix at
-a time, so that memory grows with the nodes and the candidate edges, never with the pairs.
+Functions that compare all pairs of nodes compute a few rows of the ``nodes x nodes`` matrix at a time.
+Memory therefore grows with nodes and candidate edges, not with pairs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bench.nn.gcn import GraphInputs, normalised_adjacency
 from bench.nn.sparse import Propagate, csr_tensor, product
 
 PAIRS = 2**20
-"""Numbers that one piece of a matrix over pairs may hold: 4 MiB, about what a cache holds."""
+"""The most numbers in one piece of a matrix over pairs: 4 MiB, about the size of a cache."""
 
 
 def row_slices(rows: int, width: int) -> Iterator[slice]:
@@ -32,7 +32,7 @@ def row_slices(rows: int, width: int) -> Iterator[slice]:
 
 
 def cosine_neighbours(features: Tensor, count: int) -> Tensor:
-    """The ``count`` other rows most similar by cosine: ``[n, width]`` -> ``[n, min(count, n - 1)]``."""
+    """The ``count`` other rows closest to each by cosine, ``[n, width]`` -> ``[n, min(count, n - 1)]``."""
     directions = functional.normalize(features, dim=1)
     nodes = len(features)
     nearest = []
@@ -44,7 +44,7 @@ def cosine_neighbours(features: Tensor, count: int) -> Tensor:
 
 
 def undirected_pairs(arcs: NDArray[np.int64], nodes: int) -> NDArray[np.int64]:
-    """Arcs ``[2, m]``, in any direction and repeated or not, as pairs i < j ``[2, p]``, sorted."""
+    """Turn arcs ``[2, m]``, maybe repeated or in both directions, into sorted pairs i < j ``[2, p]``."""
     low, high = arcs.min(axis=0), arcs.max(axis=0)
     keys = np.unique(low[low < high] * nodes + high[low < high])
     return np.stack([keys // nodes, keys % nodes])
@@ -67,8 +67,8 @@ class PairSoftplus(torch.autograd.Function):
 
     The gradient, ``2 sum_j sigmoid(h_i . h_j) h_j``, is computed in the same pass over the rows. The
     value comes from the same sigmoids, since softplus(x) = x - log sigmoid(x), and the sum of all
-    products is ``||sum_i h_i||^2``. No product may be far below 0 (-80, where a sigmoid ends): there
-    is none below 0 where ``h`` is what a ReLU returns.
+    products is ``||sum_i h_i||^2``. No product may be far below 0 (at -80 the sigmoid is 0). If ``h`` is the
+    output of a ReLU, no product is negative.
     """
 
     @staticmethod
@@ -116,12 +116,12 @@ class WeightedPropagate(torch.autograd.Function):
 
 
 class CandidateGraph:
-    """The candidate edges of a block of clients, nodes numbered through the block with padding.
+    """The candidate edges of a block of clients. Node numbers run through the block, with padding.
 
     Args:
-        pairs: for every client its candidate edges as positions i < j, ``[2, p]``.
-        lengths: nodes of every client.
-        items: nodes that clients are padded to.
+        pairs: candidate edges of every client as positions i < j, ``[2, p]``.
+        lengths: number of nodes of every client.
+        items: number of nodes of a client after padding.
         device: where to compute.
     """
 
@@ -161,7 +161,7 @@ class CandidateGraph:
         self._union = csr_tensor(sparse.block_diag(matrices, format="csr"), device)
 
     def matrix(self, values: Tensor) -> Tensor:
-        """The block's adjacency with these entries, as CSR."""
+        """The block's adjacency with the entries ``values``, as CSR."""
         size = (self.clients * self.items,) * 2
         return torch.sparse_csr_tensor(self._starts, self._columns, values, size=size)
 
@@ -182,7 +182,7 @@ class CandidateGraph:
         return (rows.index_select(0, self.low) * rows.index_select(0, self.high)).sum(dim=1)
 
     def by_client(self, values: Tensor) -> Tensor:
-        """Sums over a client's pairs, ``[pairs]`` -> ``[clients]``."""
+        """Sum over every client's pairs, ``[pairs]`` -> ``[clients]``."""
         return values.new_zeros(self.clients).index_add(0, self.owner, values)
 
     def keep_probabilities(self, hidden: Tensor, logits: Tensor) -> Tensor:
@@ -195,7 +195,7 @@ class CandidateGraph:
         return 0.5 * logits / largest.index_select(0, self.owner) + 0.5
 
     def uniform(self, noise: Sequence[np.random.Generator]) -> Tensor:
-        """A number in (0, 1) for every candidate, ``[pairs]``. Each client's come from its own stream."""
+        """A number in (0, 1) for every candidate, ``[pairs]``. Every client has its own stream."""
         draws = [rng.random(count) for rng, count in zip(noise, self.counts, strict=True)]
         return torch.from_numpy(np.concatenate(draws)).to(self.present).clamp(1e-6, 1 - 1e-6)
 

@@ -1,4 +1,4 @@
-"""Homophily of a client's graph, and the graphs and relations that make up for a low one (AdaFGL)."""
+"""Homophily of a client's graph, and graphs and relations that compensate for low homophily (AdaFGL)."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from ._disentangled import edges_of
 from .pfedfda import parity
 
 ALIKE = 0.999
-"""Predictions with a greater cosine are joined."""
+"""Nodes are linked if the cosine of their predictions is greater."""
 
 STEPS = 10
-"""Of label propagation."""
+"""Steps of label propagation."""
 
 PAIRS = 2**28
-"""Pairs of nodes that a block may have."""
+"""The most pairs of nodes in a block."""
 
 HOPS = 4
-"""Powers of the propagation whose features are put side by side, the zeroth among them."""
+"""Number of powers of the propagation whose features are concatenated; the first power is 0."""
 
 
 class Relations(NamedTuple):
-    """What a client knows of the pairs of its nodes once the federation is over.
+    """Relations between the nodes of a client, after the federation is over.
 
     Attributes:
         propagation: the normalised graph with self-loops, ``[c, items, items]``.
         similar: whether predictions are alike, ``[c, items, items]``.
-        predictions: the federated model's, ``[c, items, classes]``.
-        reliability: how much label propagation from half of the training nodes gets right on the other
-            half, ``[c]``.
+        predictions: predictions of the federated model, ``[c, items, classes]``.
+        reliability: accuracy of label propagation from half of the training nodes on the other half,
+            ``[c]``.
     """
 
     propagation: Tensor
@@ -46,16 +46,16 @@ class Relations(NamedTuple):
 
 
 def cosine(rows: Tensor) -> Tensor:
-    """Cosines of all pairs of rows, ``[c, n, k]`` -> ``[c, n, n]``; 0 on the diagonal and with zero rows."""
+    """Cosines of all pairs of rows, ``[c, n, k]`` -> ``[c, n, n]``; 0 on the diagonal and for zero rows."""
     unit = functional.normalize(rows, dim=2, eps=1e-8)
     return torch.bmm(unit, unit.transpose(1, 2)) * (1 - torch.eye(rows.shape[1], device=rows.device))
 
 
 def relations(batch: Batch, predictions: Tensor, share: float) -> Relations:
-    """Relations from the federated model's ``predictions``; own edges weigh ``share``, theirs the rest.
+    """Relations from the graph (weight ``share``) and the model's ``predictions`` (weight 1 - ``share``).
 
     Raises:
-        NotApplicableError: a block has more pairs of nodes than are held at once.
+        NotApplicableError: a block has more than ``PAIRS`` pairs of nodes.
     """
     clients, items = batch.labels.shape
     if clients * items * items > PAIRS:
@@ -74,7 +74,7 @@ def relations(batch: Batch, predictions: Tensor, share: float) -> Relations:
 
 
 def reliability(batch: Batch) -> Tensor:
-    """Accuracy ``[c]`` of label propagation on every other training node of a class, from the others."""
+    """Accuracy ``[c]`` of label propagation on every second training node of a class, from the others."""
     classes = batch.block.classes
     label_mask = batch.labels >= 0
     test_mask = torch.zeros_like(label_mask)
@@ -94,7 +94,7 @@ def reliability(batch: Batch) -> Tensor:
 def branches(features: int, hidden: int, classes: int) -> dict[str, Tensor]:
     """Random parameters of the four MLPs, and the slope of the PReLU.
 
-    A first layer on X' has ``HOPS`` times as many columns, a block of them for every power.
+    A first layer on X' has ``HOPS`` times as many columns: one block of columns for each power.
     """
     width = HOPS * hidden
     layers = {
@@ -112,9 +112,9 @@ def branches(features: int, hidden: int, classes: int) -> dict[str, Tensor]:
 
 
 def perceptron(w: Stack, branch: str, batch: Batch, propagation: Tensor) -> Tensor:
-    """An MLP on X, or on X' = [X, P X, P^2 X, P^3 X] where its first layer has columns for every power.
+    """An MLP on X, or on X' = [X, P X, P^2 X, P^3 X] if its first layer has columns for every power.
 
-    X' is never written down: X' W = X W_0 + P (X W_1 + P (X W_2 + P X W_3)).
+    X' is not stored: X' W = X W_0 + P (X W_1 + P (X W_2 + P X W_3)).
     """
     layers = sum(name.startswith(f"{branch}.") for name in w) // 2
     bias = w[f"{branch}.0.bias"]
@@ -132,7 +132,7 @@ def perceptron(w: Stack, branch: str, batch: Batch, propagation: Tensor) -> Tens
 
 
 def signed(m: Tensor, node: Tensor) -> Tensor:
-    """Relations ``[c, n, n]`` less their mean over pairs of nodes, scaled to [-1, 1], 1 on the diagonal."""
+    """Subtract the mean over node pairs from ``m`` ``[c, n, n]``, scale to [-1, 1]; 1 on the diagonal."""
     pairs = node[:, :, None] * node[:, None, :]
     mean = (m * pairs).sum(dim=(1, 2), keepdim=True) / pairs.sum(dim=(1, 2), keepdim=True)
     centred = (m - mean) * pairs

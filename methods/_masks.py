@@ -15,16 +15,16 @@ from bench.engine.method import Task
 from bench.engine.optimiser import Optimiser
 
 MASK = "mask of "
-"""Prefix of a weight matrix's mask."""
+"""Prefix of the name of a weight matrix's mask."""
 
 
 def ones(models: Stack, matrices: Collection[str]) -> dict[str, Tensor]:
-    """Masks of ones."""
+    """A mask of ones for every matrix."""
     return {MASK + name: models[name].new_ones(()).expand_as(models[name]) for name in matrices}
 
 
 def pruned(models: Stack, matrices: Collection[str], prune: float) -> dict[str, Tensor]:
-    """mu by the name of its matrix, entries of up to ``prune`` at zero."""
+    """Name of a matrix -> its mask mu. Entries with a magnitude of at most ``prune`` are set to 0."""
     masks = {name: models[MASK + name] for name in matrices}
     return {name: functional.hardshrink(mask, prune) if prune else mask for name, mask in masks.items()}
 
@@ -36,17 +36,17 @@ def masked(models: Stack, matrices: Collection[str], prune: float = 0.0) -> Stac
 
 
 def with_mask_decay(optimiser: Optimiser, matrices: Collection[str], decay: float) -> Optimiser:
-    """The optimiser with a weight decay of the masks' own."""
+    """The optimiser with a separate weight decay for masks."""
     return replace(optimiser, decay_of={MASK + name: decay for name in matrices})
 
 
 def xavier_head(task: Task, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Tensor]:
-    """How a head begins in FED-PUB's release, and in FedAux's, which builds on it.
+    """Initial parameters of a head in the released codes of FED-PUB and FedAux.
 
-    Weights and biases are uniform within ``sqrt(6 / (inputs + outputs))``; a bias counts as one input.
+    Weights and biases are uniform within ``sqrt(6 / (inputs + outputs))``. A bias counts as one input.
 
-    With 7 classes that is 0.87 for a bias, and for the weights of 128 inputs 0.21, where torch's default
-    for a linear layer has 0.09 for both.
+    With 7 classes and 128 inputs the bound is 0.87 for biases and 0.21 for weights. In torch's default for a
+    linear layer it is 0.09 for both.
     """
     with task.seeded("xavier head"):
         return {

@@ -1,9 +1,9 @@
 """NeighGen, the missing-neighbour generator of FedSage+ (Zhang et al., NeurIPS 2021), for one client.
 
-Generated neighbours are nodes that hang on one node of the client's graph each, so a graph mended
-with them needs no matrix of its own: they are added to the sums of the nodes that they hang on.
+Each generated neighbour is attached to one node of the client's graph. The mended graph needs no matrix of
+its own: a generated node is added to the sum of the node that it is attached to.
 
-Clients are looped over: at CiteSeer's width one client's fGen has 38 million weights.
+Clients are processed one by one: for CiteSeer's features the fGen of one client has 38 million weights.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ HIDDEN, LATENT, WIDE = 32, 128, (256, 2048)
 """Widths of the released networks: graph networks, codes, and the feature generator."""
 
 FIRST_COUNT = 0.1
-"""Where dGen's bias starts. From a negative one its ReLU is 0 for all nodes and never learns: with
-torch's random bias that were four of Cora's ten clients."""
+"""Initial bias of dGen. With a negative bias its ReLU is 0 for all nodes and never learns: with torch's
+random bias this happened to four of Cora's ten clients."""
 
 
 class OwnGraph:
@@ -53,9 +53,9 @@ class OwnGraph:
         return result
 
     def means(self, rows: Tensor, generated: Tensor, owners: Tensor) -> Tensor:
-        """Mean over every own node, its neighbours and the generated nodes that hang on it.
+        """Mean over every own node, its neighbours and the generated nodes attached to it.
 
-        ``rows`` ``[n, width]``; ``generated`` ``[g, width]`` hang on the nodes ``owners`` ``[g]``.
+        ``rows`` ``[n, width]``; ``generated`` ``[g, width]`` are attached to the nodes ``owners`` ``[g]``.
         """
         total: Tensor = Propagate.apply(rows, self.adjacency)
         sizes = self.sizes
@@ -83,14 +83,14 @@ class MeanGNN(nn.Module):
         generated: Tensor | None = None,
         owners: Tensor | None = None,
     ) -> Tensor:
-        """Own nodes' outputs, in the graph mended with ``generated`` features ``[g, width]`` if given."""
+        """Outputs of own nodes. If ``generated`` ``[g, width]`` is given, the graph is mended with it."""
         products = graph.first_layer(self.first)
         if generated is None or owners is None:
             owners = torch.empty(0, dtype=torch.int64, device=products.device)
             leaf_products = products[:0]
         else:
             leaf_products = generated @ self.first
-        # a generated node has one neighbour, the node that it hangs on
+        # a generated node has one neighbour, its owner
         new_hidden = torch.relu((leaf_products + products[owners]) / 2 + self.first_bias)
         hidden = torch.relu(graph.means(products, leaf_products, owners) + self.first_bias)
         hidden = dropout(hidden, rate, masks) @ self.second
@@ -136,7 +136,7 @@ class NeighGen(nn.Module):
         return torch.relu(self.degree(codes)).squeeze(1)
 
     def optimiser(self, feature_rate: float, other_rate: float | None, decay: float) -> torch.optim.Adam:
-        """Adam for fGen at one learning rate and, unless that is None, all other parts at another."""
+        """Adam for fGen with ``feature_rate``. Other parts use ``other_rate``; if None, they do not learn."""
         parts: list[tuple[nn.Module, float]] = [(self.features, feature_rate)]
         if other_rate is not None:
             parts += [(part, other_rate) for part in (self.encoder, self.degree, self.classifier)]
@@ -145,7 +145,7 @@ class NeighGen(nn.Module):
 
 
 def in_use(counts: Tensor, slots: int) -> Tensor:
-    """Which slots of nodes with ``counts`` ``[a]`` neighbours hold one, ``[a, slots]``."""
+    """Mark the used slots ``[a, slots]`` of nodes with ``counts`` ``[a]`` neighbours."""
     return torch.arange(slots, device=counts.device) < counts[:, None]
 
 
@@ -156,7 +156,7 @@ def greedy_feature_loss(generated: Tensor, targets: Tensor, counts: Tensor, miss
         generated: ``[a, slots, width]``.
         targets: ``[a, sources, slots, width]``; a source is the client itself or another client.
         counts: generated neighbours of every node, ``[a]``; later slots have no loss.
-        missing: true ones, ``[a]``; later targets are no neighbours. Where 0 there is no loss.
+        missing: true missing neighbours, ``[a]``; later targets are ignored. A node with 0 has no loss.
 
     Returns:
         The sum of ``min over k < missing of mean over width of (generated_j - target_k)^2``.
@@ -176,12 +176,12 @@ Indices = NDArray[np.int64]
 
 
 def identity(client: Client) -> int:
-    """A number for the client's streams, from its node ids."""
+    """A number that identifies the client's random streams, computed from its node ids."""
     return streams.entropy(0, client.ids.tobytes().hex())
 
 
 def hide(client: Client, portion: float, stream: torch.Generator) -> NDArray[np.bool_]:
-    """Which nodes are hidden, ``[n]``: int(portion x candidates) of those that neither train nor test."""
+    """Mark hidden nodes, ``[n]``: int(portion x candidates). Candidates neither train nor test."""
     candidates = np.flatnonzero((client.roles != TRAIN) & (client.roles != TEST))
     order = torch.randperm(len(candidates), generator=stream).numpy()
     hidden = np.zeros(len(client.ids), np.bool_)
@@ -190,9 +190,9 @@ def hide(client: Client, portion: float, stream: torch.Generator) -> NDArray[np.
 
 
 def missing_neighbours(edges: Indices, hidden: NDArray[np.bool_], slots: int) -> tuple[Indices, Indices]:
-    """How many hidden neighbours every node has, ``[n]``, and the first ``slots`` of them, ``[n, slots]``.
+    """Number of hidden neighbours of every node, ``[n]``, and the first ``slots`` of them, ``[n, slots]``.
 
-    ``edges`` ``[2, m]`` are sorted; absent neighbours are -1; hidden nodes themselves miss nothing.
+    ``edges`` ``[2, m]`` are sorted. Empty slots are -1. Hidden nodes themselves have no missing neighbours.
     """
     source, target = edges[:, ~hidden[edges[0]] & hidden[edges[1]]]
     counts = np.bincount(source, minlength=len(hidden))
@@ -203,17 +203,17 @@ def missing_neighbours(edges: Indices, hidden: NDArray[np.bool_], slots: int) ->
 
 
 def with_leaves(client: Client, owners: Indices, features: NDArray[np.float32]) -> Client:
-    """The client with new nodes behind its own, each linked to one of them in both directions.
+    """Append new nodes to the client, each linked to one own node in both directions.
 
-    ``owners`` ``[g]`` positions of the nodes that the new ones with ``features`` ``[g, width]`` hang
-    on. New nodes have id and label -1 and no role.
+    ``owners`` ``[g]`` are the positions of these own nodes, ``features`` ``[g, width]`` the features of the
+    new nodes. New nodes have id and label -1 and no role.
     """
     leaves = len(client.ids) + np.arange(len(owners))
     return extended(client, np.full(len(owners), -1, np.int64), features, np.stack([owners, leaves]))
 
 
 class Neighbourhoods:
-    """What a client answers others with: features of neighbours of random nodes of its graph."""
+    """A client's answers to other clients: features of neighbours of random nodes in its graph."""
 
     def __init__(self, client: Client) -> None:
         assert client.edges is not None
@@ -224,9 +224,9 @@ class Neighbourhoods:
         self.linked = np.flatnonzero(self.sizes)
 
     def sample(self, nodes: int, slots: int, draw: torch.Generator) -> NDArray[np.float32] | None:
-        """``[nodes, slots, width]``: random nodes that have neighbours, ``slots`` random ones of each.
+        """Features ``[nodes, slots, width]`` of ``slots`` random neighbours of random nodes with neighbours.
 
-        Neighbours are drawn with replacement. None where the client's graph has no edges.
+        Neighbours are drawn with replacement. Return None if the client's graph has no edges.
         """
         if len(self.linked) == 0:
             return None

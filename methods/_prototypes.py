@@ -1,4 +1,4 @@
-"""Class prototypes of nodes: made, contrasted, clustered, and used to vote (FGGP)."""
+"""Class prototypes of nodes: their computation, contrast, clusters and votes (FGGP)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ._graph_views import row_slices
 
 
 def assignment(logits: Tensor, labels: Tensor, mask: Tensor) -> Tensor:
-    """Weight of every node in the prototype of every class, ``[clients, classes, items]``.
+    """The weight of every node in every class prototype, ``[clients, classes, items]``.
 
-    Training nodes (``labels`` not -1) weigh 1 in their class; the others weigh the probability of
-    their most probable class in that class; padding (not ``mask``) weighs nothing.
+    A training node (label not -1) has weight 1 in its class. Another node has weight in its most probable
+    class only: the probability of this class. Padding (not ``mask``) has weight 0.
     """
     confidence, guess = logits.softmax(dim=2).max(dim=2)
     label_mask = labels >= 0
@@ -34,10 +34,10 @@ def prototypes(assigned: Tensor, features: Tensor) -> Tensor:
 
 
 def prototype_contrast(anchors: Tensor, others: Tensor, present: Tensor, temperature: float) -> Tensor:
-    """InfoNCE over the classes that are ``present`` ``[clients, classes]``, their mean ``[clients]``.
+    """Mean InfoNCE ``[clients]`` over the classes that are ``present`` ``[clients, classes]``.
 
-    For class c: -log of the share of exp(cos(anchor_c, other_c) / T) among itself and the cosines
-    of anchor_c with all other present classes of both views.
+    The loss of class c is -log of the share of exp(cos(anchor_c, other_c) / T) in a sum: the same term plus
+    the terms of anchor_c with all other present classes of both views.
     """
     anchors, others = functional.normalize(anchors, dim=2), functional.normalize(others, dim=2)
     classes = anchors.shape[1]
@@ -60,10 +60,10 @@ def prototype_contrast(anchors: Tensor, others: Tensor, present: Tensor, tempera
 def finch(points: NDArray[np.float64]) -> NDArray[np.int64]:
     """FINCH (Sarfraz et al., CVPR 2019) by cosine: cluster numbers ``[m]`` of points ``[m, width]``.
 
-    Every point is linked to its first neighbour, and the connected components are the clusters of
-    the first partition; their means are linked in the same way, and so on. Every cluster has at
-    least two members, so the last partition is always a single cluster; as in the authors' code it
-    is not used unless it is the first. Returned is the coarsest of those that are left.
+    Every point is linked to its nearest neighbour. The connected components are the clusters of the first
+    partition. Their means are linked in the same way, and so on. Every cluster has at least two members, so
+    the last partition is a single cluster. As in the authors' code it is used only if it is the first.
+    Return the coarsest partition that is left.
     """
     labels = np.arange(len(points))
     while True:
@@ -104,7 +104,7 @@ def vote(
     """Class scores ``[clients, items, classes]`` by the nearest prototypes.
 
     ``points`` ``[m, width]`` are the prototypes, ``owners`` ``[m]`` their classes. The
-    min(voters, m) most similar by cosine vote with the softmax of their similarities.
+    min(voters, m) prototypes most similar by cosine vote with the softmax of their similarities.
     """
     directions = functional.normalize(points, dim=1).T
     scores = features.new_zeros(*features.shape[:2], classes)

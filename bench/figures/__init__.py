@@ -1,1 +1,1 @@
-"""Figures of what studies compare: panels of curves, rows, points and matrices, and their files."""
+"""Figures of studies: panels of curves and rows of points, and their files."""

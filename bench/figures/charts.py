@@ -1,4 +1,4 @@
-"""The figures of an experiment: which frame each of them shows."""
+"""The figures of an experiment: their data, titles and captions."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from bench.studies.settings import PER_SEED, Column
 from bench.studies.wording import AVERAGES, STAGES, ranges, reading_text
 
 FEW = 6
-"""Curves that can be told apart in one drawing; of more, each has a small drawing of its own."""
+"""The most curves in one drawing. If there are more, each curve gets a small drawing of its own."""
 
 PAGE = 6
-"""Panels of a figure. Of more panels there is a figure a data set."""
+"""The most panels of a figure. If there are more, each data set gets a figure of its own."""
 
 ROUNDED = 9
-"""Decimals of a difference: equal ones stay in the order of clients."""
+"""Decimals of a difference. Rounding makes equal differences equal, so that clients keep their order."""
 
 SMALL_DRAWINGS = (
     " Every method has a drawing of its own, before all others in grey, with its last value above it."
@@ -38,7 +38,7 @@ BAND = "line: mean over seeds, band: 95 % interval of the mean (Student's t, of 
 
 INTERVAL = ["n", "mean", "std", "low", "high"]
 LINE = ["panel", "line_number", "place", *WHERE, "method", "look"]
-"""Columns that say which line a row is of."""
+"""The columns that identify the line of a row."""
 
 
 def _measures(shown: DocumentCells) -> tuple[Measure, ...]:
@@ -46,11 +46,11 @@ def _measures(shown: DocumentCells) -> tuple[Measure, ...]:
 
 
 def _rows(shown: DocumentCells) -> pd.DataFrame:
-    """The cells beside the first comparison, by column and line. Beside their columns: ``panel`` is the
-    number of the column, ``x`` the place of the point on the axis, ``look`` that of the line, ``method`` its
-    name in a figure's frame: its method or, where several lines have one method, its title. ``is_main`` is of
-    the first measure and point, ``is_plain`` in the usual settings and of the line's own method, ``is_rival``
-    neither the baseline nor a reference, and of the experiment's own lines.
+    """The cells of the first comparison, by column and line, with new columns. ``panel`` is the column's
+    number, ``x`` the point's value on the axis, ``look`` the line's look. ``method`` is the line's name in a
+    figure's data: its method, or its title if the method is not enough. ``is_main`` marks the first measure
+    and point, ``is_plain`` usual settings and runs of the line's own method, ``is_rival`` the experiment's
+    own lines without baseline and references.
     """
     study, places = shown.study, shown.results.places
     places = places[(places["study"] == study.name) & (places["document"] == shown.experiment.name)]
@@ -73,12 +73,12 @@ def _rows(shown: DocumentCells) -> pd.DataFrame:
 
 
 def _lines(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows of lines with numbers under the usual settings, each run once."""
+    """The rows of lines with numbers under the usual settings. Each run occurs once."""
     return rows[rows["is_main"] & rows["is_plain"] & (rows["n"] > 0)]
 
 
 def _members(shown: DocumentCells, lines: pd.DataFrame, stage: str = "trained", rule: str = "") -> Members:
-    """The runs with numbers of these lines; what their clients score only by a ``rule``."""
+    """The runs with numbers of these lines. The clients' test scores are read only if a ``rule`` is given."""
     results = shown.results
     rows = results.members[results.members["is_done"] & results.members["place"].isin(lines["place"])]
     test = results.clients_at(stage, rule) if rule else pd.DataFrame()
@@ -86,7 +86,7 @@ def _members(shown: DocumentCells, lines: pd.DataFrame, stage: str = "trained", 
 
 
 def _reading(shown: DocumentCells, measure: Measure | None = None) -> str:
-    """Stage and rule of a measure, or of the primary comparison, and how clients are averaged."""
+    """Words for stage and rule (of the measure, else the study's primary ones) and the average of clients."""
     reading = (measure and measure.reading) or shown.study.primary
     return f"{reading_text(reading)}, {AVERAGES[shown.study.average]}"
 
@@ -101,10 +101,10 @@ def _figures(
     caption: str,
     **options: Any,
 ) -> list[Figure]:
-    """A figure of panels of a ``kind``, in parts that fit a page; none without data.
+    """One figure with panels of a ``kind``, or one for each data set; none if ``data`` is empty.
 
-    Each ``panel`` of the data has the ``columns`` beside where a line is measured. The ``caption`` gets the
-    seeds. Many panels, and several of many curves, have a figure a data set.
+    The data keeps ``panel``, federation, ``method`` and ``columns``. Seeds are added to the caption.
+    They are split for more than ``PAGE`` panels, or several panels if one has more than ``FEW`` curves.
     """
     study, experiment, members = shown.study, shown.experiment, shown.results.members
     lines = data.groupby("panel")["line_number"].nunique()
@@ -121,7 +121,7 @@ def _figures(
     for dataset, part in data.groupby("part", sort=False):
         ending = f"_{re.sub('[^A-Za-z0-9.-]+', '-', str(dataset))}" if is_split else ""
         title = f"{study.title}: {experiment.title}. {quantity}: mean over seeds"
-        if "low" in columns and part.loc[part["n"] > 0, "low"].notna().any():  # not of published values
+        if "low" in columns and part.loc[part["n"] > 0, "low"].notna().any():  # published: n = 0
             title += ", 95 % interval"
         figure = Figure(
             f"{study.name}_{experiment.name}_{name}{ending}",
@@ -141,9 +141,9 @@ def _capital(text: str) -> str:
 
 
 def lines(shown: DocumentCells, rows: pd.DataFrame) -> list[Figure]:
-    """The first measure of every line beside its published value, also in columns of which nothing was run.
+    """The first measure of every line with its published value, also in columns without runs.
 
-    Nobody knows the interval of a published value: it has the deviation that is printed.
+    The interval of a published value is unknown. Its bar shows the printed standard deviation.
     """
     rows = rows[rows["is_main"]]
     measured = with_intervals(rows[rows["n"] > 0]).assign(kind="measured")
@@ -161,8 +161,8 @@ def lines(shown: DocumentCells, rows: pd.DataFrame) -> list[Figure]:
 
 
 def convergence(shown: DocumentCells, rows: pd.DataFrame) -> list[Figure]:
-    """Test accuracy by round: mean over clients, then mean and interval over seeds. A round has parts where
-    every local epoch was evaluated.
+    """Test accuracy by round: mean over clients, then mean and interval over seeds. If every local epoch was
+    evaluated, rounds are fractions.
     """
     shown_lines = _lines(rows)
     parts = [shown_lines[LINE].iloc[:0].assign(row=0, n=0, mean=0.0, std=0.0)]
@@ -180,7 +180,7 @@ def convergence(shown: DocumentCells, rows: pd.DataFrame) -> list[Figure]:
         parts.append(rounds)
     data = with_intervals(pd.concat(parts)).rename(columns={"row": "round"})
     data = data.sort_values(["panel", "line_number"], kind="stable")
-    # A model of all data in one place is drawn beside the others on the same data, as far as those go.
+    # A model of all data in one place is drawn in the panels of the same data, up to their last round.
     is_whole = data["clients"] == 1
     ends = (
         data[~is_whole].groupby(["dataset", "scenario", "panel"])["round"].max().rename("end").reset_index()
@@ -201,11 +201,11 @@ def convergence(shown: DocumentCells, rows: pd.DataFrame) -> list[Figure]:
 
 
 def differences(shown: DocumentCells, rows: pd.DataFrame) -> list[Figure]:
-    """Every client's accuracy minus the baseline's, sorted: who is hurt, and by how much; of the experiment's
-    own lines.
+    """Every client's accuracy minus its own under the baseline, in points, sorted: which clients are hurt,
+    and how much. Only the experiment's own lines are shown.
 
-    Clients are averaged over seeds, but apart where each seed has its partition: then client 3 of one seed
-    has nothing to do with client 3 of another.
+    Clients are averaged over seeds, unless each seed has its own partition: then client 3 of one seed has
+    nothing to do with client 3 of another.
     """
     baseline = shown.study.title_of(shown.study.baseline)
     lines = _lines(rows)
@@ -253,7 +253,7 @@ def differences(shown: DocumentCells, rows: pd.DataFrame) -> list[Figure]:
 
 
 def points(shown: DocumentCells, rows: pd.DataFrame) -> list[Figure]:
-    """Every measure along the experiment's points, a figure each, of lines with two points or more."""
+    """A figure for each measure: curves along the experiment's points, for lines with at least two points."""
     axis = shown.experiment.axis
     figures: list[Figure] = []
     for measure in _measures(shown):
@@ -273,14 +273,14 @@ DRAWINGS: dict[str, Callable[[DocumentCells, pd.DataFrame], list[Figure]]] = {
     "differences": differences,
     "points": points,
 }
-"""How each of ``bench.studies.experiment.Figure`` is drawn."""
+"""Name in ``bench.studies.experiment.Figure`` -> function that makes the figures."""
 
 MAIN = ("convergence", "differences")
-"""Figures of a main table."""
+"""The figures of a main table that names none."""
 
 
 def figures(shown: DocumentCells) -> Iterator[Figure]:
-    """The figures that an experiment names, those of them in which there is something to draw."""
+    """The figures that an experiment names; a figure without data is left out."""
     rows = _rows(shown)
     for name in shown.experiment.figures or (MAIN if shown.experiment.main else ()):
         yield from DRAWINGS[name](shown, rows)

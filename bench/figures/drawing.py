@@ -1,4 +1,4 @@
-"""Figures as files: PNG, PDF on demand, CSV."""
+"""Draw figures into files: PNG, CSV and, on demand, PDF."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from bench.paths import write_csv
 DPI = 150
 
 LEAST_WIDTH, MOST_WIDTH = 5.0, 8.0
-"""Inches that a figure's title needs, and that a page has for panels side by side."""
+"""In inches: the least width of a figure (its title needs it), the most for panels side by side."""
 
 MANY = 12
-"""Figures for which starting further processes pays."""
+"""The number of figures from which starting more processes saves time."""
 
 
 def wrapped(text: str, width: float, size: float) -> str:
-    """A text in lines of about so many inches at a font size in points; wide signs count twice."""
+    """Wrap a text to lines of about ``width`` inches at a font ``size`` in points. Wide signs count twice."""
     share_wide = sum(east_asian_width(sign) in "WF" for sign in text) / max(len(text), 1)
     room = max(10, int(width * 72 / (0.58 * size * (1 + share_wide))))
     lines = text.replace(" %", "\N{NO-BREAK SPACE}%").split("\n")
@@ -42,7 +42,7 @@ def wrapped(text: str, width: float, size: float) -> str:
 
 
 def draw(figure: Figure) -> Canvas:
-    """The figure on a canvas, which lays it out when it is saved."""
+    """Draw the figure on a canvas. The layout is computed when the canvas is saved."""
     draw_panel, panel_width, height, per_method = KINDS[figure.kind]
     panels = figure.panels
     across = min(len(panels), int(MOST_WIDTH // panel_width))
@@ -62,7 +62,7 @@ def draw(figure: Figure) -> Canvas:
     canvas.legend(
         list(handles.values()),
         list(handles),
-        title=wrapped(figure.title, width - 0.2, 10),  # one of the figure's own would be covered
+        title=wrapped(figure.title, width - 0.2, 10),  # the legend would cover a figure title
         title_fontsize=10,
         loc="outside upper left",
         alignment="left",
@@ -72,8 +72,8 @@ def draw(figure: Figure) -> Canvas:
 
 
 class Drawings:
-    """Draws figures, many of them in so many processes, while the caller goes on making others. A context
-    manager. ``pdf``: as PDF, too.
+    """Context manager that draws figures. From ``MANY`` figures on, ``workers`` processes draw them while the
+    caller continues. ``pdf``: also draw PDF files.
     """
 
     def __init__(self, workers: int = 1, pdf: bool = False) -> None:
@@ -94,7 +94,7 @@ class Drawings:
         self._folder.cleanup()
 
     def begin(self, figure: Figure) -> None:
-        """Have a figure drawn, as soon as there are enough for further processes."""
+        """Queue a figure. Drawing starts when enough figures wait for more processes, or in ``save``."""
         if figure in self._begun:
             return
         stem = self._begun[figure] = Path(self._folder.name) / str(len(self._begun))
@@ -107,8 +107,8 @@ class Drawings:
             self._queue.clear()
 
     def save(self, stems: Mapping[Figure, Path]) -> None:
-        """Write ``STEM.png`` and ``STEM.csv`` of figures, and ``STEM.pdf`` if asked; equal figures give equal
-        bytes.
+        """Write ``STEM.png`` and ``STEM.csv`` of every figure, and ``STEM.pdf`` if asked. Equal figures give
+        equal bytes.
         """
         for figure in stems:
             self.begin(figure)
@@ -127,13 +127,13 @@ class Drawings:
 def _draw_files(figure: Figure, fonts: list[str], stem: Path, kinds: tuple[str, ...]) -> None:
     with mpl.rc_context(fname=style.RC), warnings.catch_warnings():
         mpl.rcParams["font.family"] = fonts
-        warnings.filterwarnings("ignore", "Glyph .* missing")  # said once, by ``style.families``
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # ``style.families`` warns once
         canvas = draw(figure)
         agg = FigureCanvasAgg(canvas)
-        agg.draw()  # not savefig, which lays a figure out twice
-        # 16 levels of each colour do for edges, and make the file half as large.
+        agg.draw()  # savefig would compute the layout twice
+        # 16 levels of each colour are enough for edges and halve the file.
         image = Image.fromarray(np.asarray(agg.buffer_rgba())[..., :3])
         image = image.point([(level + 8) // 17 * 17 for level in range(256)] * 3)
         image.save(stem.with_suffix(".png"), "png", dpi=(DPI, DPI), compress_level=4)
-        if ".pdf" in kinds:  # equal ones, equal bytes
+        if ".pdf" in kinds:  # no date: equal bytes
             canvas.savefig(stem.with_suffix(".pdf"), format="pdf", metadata={"CreationDate": None})

@@ -1,4 +1,4 @@
-"""Figures: a frame, and how each kind of panel draws its rows on matplotlib's axes."""
+"""Figures: their data, and the functions that draw each kind of panel on matplotlib's axes."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ from bench.figures import style
 ACCURACY = "Test accuracy (%)"
 
 LONG = 12
-"""Points of a curve above which its axis need not show the first ones."""
+"""If curves have more points on average, the axis may leave out the first ones."""
 
 ROW_LABEL = 42
-"""Signs of a line of a row's label."""
+"""Characters in a line of a row's label."""
 
 ACROSS = 5
-"""Small drawings side by side."""
+"""Number of small drawings side by side."""
 
 CELL_LABEL = 19
-"""Signs of a line of a small drawing's label."""
+"""Characters in a line of a small drawing's label."""
 
 CELL_WIDTH, CELL_HEIGHT = 1.15, 1.45
-"""Width and height of the place of a small drawing, in those of the drawing."""
+"""Distance between small drawings, as a multiple of their width and height."""
 
 
 @dataclass(frozen=True, eq=False)
 class Figure:
     """A figure of one or more panels of a ``kind`` (of ``KINDS``).
 
-    ``title`` says in a line what is shown; what a reader has to know beyond stands in the ``caption``.
-    ``data`` has the title of the ``panel`` of every row; without it this is the CSV beside the figure. The
-    rows of a ``method`` are drawn as its look says. Curves show the column ``y`` along the column ``x``, and
-    a horizontal line at ``level``.
+    ``title`` says in a line what is shown. ``caption`` has all else that a reader must know. In ``data`` the
+    column ``panel`` has titles of panels; the other columns are the figure's CSV file. ``looks`` has the look
+    of every ``method``. Curves show the column ``y`` along the column ``x``, and a horizontal line at
+    ``level``.
     """
 
     name: str
@@ -59,12 +59,12 @@ class Figure:
 
     @property
     def panels(self) -> dict[str, pd.DataFrame]:
-        """The rows of every panel, by its title."""
+        """Title of a panel -> its rows."""
         return {str(title): rows for title, rows in self.data.groupby("panel", sort=False)}
 
 
 def curves_of(figure: Figure, rows: pd.DataFrame) -> dict[str, NDArray[np.float64]]:
-    """Every method's curve ``[4, points]`` in a panel: x, y, the interval. What is measured once stays so."""
+    """Method -> curve ``[4, points]`` in a panel: x, y, low, high. A single point gives a level line."""
     curves = {}
     for method, part in rows.groupby("method", sort=False):
         curve = part.reindex(columns=[figure.x, figure.y, "low", "high"]).to_numpy(float).T
@@ -76,9 +76,9 @@ def curves_of(figure: Figure, rows: pd.DataFrame) -> dict[str, NDArray[np.float6
 
 
 def y_limits(figure: Figure, curves: Mapping[str, NDArray[np.float64]]) -> tuple[float, float]:
-    """The ends of the axis of curves: all values with their intervals. Long curves count without their first
-    tenth and their intervals, and without what is farther from the middle four fifths of the values than
-    these are wide.
+    """The ends of the y axis. It shows all values with their intervals. For long curves it ignores intervals,
+    the first tenth of x, and values farther from the 10 % and 90 % quantiles than these are from each other.
+    A figure with a ``level`` always shows all.
     """
     x, *values = np.concatenate(list(curves.values()), axis=1)
     low, high = np.nanmin(values), np.nanmax(values)
@@ -110,16 +110,15 @@ def draw_curves(axes: Axes, figure: Figure, rows: pd.DataFrame) -> None:
 
 
 def draw_multiples(axes: Axes, figure: Figure, rows: pd.DataFrame) -> None:
-    """Draw every curve before all others in grey, each in a cell with the same limits.
+    """Draw each curve in a cell of its own, in front of all others in grey. All cells have the same limits.
 
-    The cells are unit squares in one pair of axes: most of the time that a figure takes goes into making
-    axes.
+    The cells are unit squares in one pair of axes, because making axes takes most of the time of a figure.
     """
     curves = curves_of(figure, rows)
     right, (bottom, top) = float(rows[figure.x].max()), y_limits(figure, curves)
 
     def in_cell(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Points in the unit square; what is above or below runs along its edge."""
+        """Points ``[points, 2]`` in the unit square. Values above or below are moved to its edge."""
         return np.stack([x / right, np.clip((y - bottom) / (top - bottom), 0, 1)], axis=1)
 
     ticks = MaxNLocator(3, steps=[1, 2, 5, 10])
@@ -166,10 +165,10 @@ def draw_multiples(axes: Axes, figure: Figure, rows: pd.DataFrame) -> None:
 
 
 def _with_rows(axes: Axes, figure: Figure, rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows with the ``row`` and ``colour`` of every method, whose name stands at the left."""
+    """Write the methods' names at the left. Return the rows with ``row`` and ``colour`` of their method."""
     methods = rows["method"]
     places = {method: -number for number, method in enumerate(methods.unique())}
-    axes.set_yticks([])  # a text a row is drawn much faster than a tick with its lines
+    axes.set_yticks([])  # texts are drawn much faster than ticks
     axes.spines["left"].set_visible(False)
     axes.set_ylim(0.4 - len(places), 0.6)
     for method, place in places.items():
@@ -179,13 +178,13 @@ def _with_rows(axes: Axes, figure: Figure, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _text_beside(axes: Axes, x: float, row: int, text: str, side: str) -> None:
-    """A text in a row; ``x`` is in widths of the axes."""
+    """Write a text in a row. ``x`` is in widths of the axes."""
     transform = axes.get_yaxis_transform()
     axes.text(x, row, text, ha=side, va="center_baseline", size=7, transform=transform)
 
 
 def draw_pairs(axes: Axes, figure: Figure, rows: pd.DataFrame) -> None:
-    """Draw means with their intervals, measured ones filled and published ones open."""
+    """Draw means with intervals. Measured means are filled, published means are open."""
     data = _with_rows(axes, figure, rows)
     axes.hlines(data["row"], data["low"], data["high"], colors=data["colour"].tolist(), linewidth=0.9)
     for kind, size in (("measured", 18), ("published", 36)):
@@ -219,6 +218,6 @@ KINDS: dict[str, tuple[Callable[[Axes, Figure, pd.DataFrame], None], float, floa
     "pairs": (draw_pairs, 4.0, 0.8, 0.19),
     "ranks": (draw_ranks, 6.5, 0.6, 0.22),
 }
-"""How a kind of panel is drawn, and its inches with all that is around its axes: width, height, and what
-each method adds to the height.
+"""Kind of panel -> drawing function, and size in inches with labels and ticks: width, height, additional
+height for each method.
 """

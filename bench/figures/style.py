@@ -1,4 +1,4 @@
-"""One look for all figures: colours that colour-blind readers tell apart, and fonts that have all signs."""
+"""The style of all figures: colours that colour-blind readers can tell apart, and fonts for all signs."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     from bench.studies.study import Study
 
 RC = Path(__file__).parent / "bench.mplstyle"
-"""Sizes, lines and colours of axes."""
+"""The style file: sizes, lines and colours of axes."""
 
 Dashes = Literal["-"] | tuple[float, tuple[float, ...]]
 
 PROPOSED = "#D55E00"
-"""Colour of the method that a study proposes, in its figures of that method alone."""
+"""Colour of the method that a study proposes. In the study's figures no other method has it."""
 
 BASELINE = "#1A1A1A"
 REFERENCE = "#7A7A7A"
 OTHERS = "#D0D0D0"
-"""Colour of the lines before which another one is shown."""
+"""Colour of the other curves behind a small drawing's own curve."""
 
 HUES = ("#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#332288", "#882255", "#999933")
-"""The other methods' colours: Okabe and Ito's without yellow, which is too faint for lines, then Tol's."""
+"""Colours of other methods: Okabe and Ito's without yellow (too faint for lines), then Tol's."""
 
 DASHES: tuple[Dashes, ...] = ("-", (0, (5, 1.5)), (0, (3, 1, 1, 1)), (0, (1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h")
@@ -40,7 +40,7 @@ FONT = "DejaVu Sans"
 
 @dataclass(frozen=True)
 class Look:
-    """How a method is drawn, and named in a legend; looks that differ in their label alone are alike."""
+    """The drawing style of a method and its label in a legend. Labels are ignored in comparisons."""
 
     colour: str
     dashes: Dashes
@@ -49,7 +49,7 @@ class Look:
 
 
 def every_look(hues: tuple[str, ...]) -> list[Look]:
-    """Every look in these hues: all hues first, then again in other dashes and with other markers."""
+    """Every look in these hues. All hues come first, then again with other dashes and markers."""
     return [
         Look(hue, DASHES[turn % len(DASHES)], MARKERS[(place + turn) % len(MARKERS)])
         for turn, (place, hue) in product(range(len(DASHES) * len(MARKERS)), enumerate(hues))
@@ -58,10 +58,10 @@ def every_look(hues: tuple[str, ...]) -> list[Look]:
 
 @cache
 def _looks() -> tuple[dict[str, Look], list[Look]]:
-    """The looks of all studies' methods, and those that no method has: baselines and references have colours
-    of their own, others the next look in the order of the studies' lines.
+    """The look of each method in a study, and the looks left over. Baselines and references have reserved
+    colours. Other methods get the next look, in the order of the studies' lines.
     """
-    # Here and not above: processes that draw finished panels need no studies.
+    # Imported here because processes that only draw do not need the studies.
     from bench.studies.study import STUDIES
 
     studies = STUDIES.all().values()
@@ -77,9 +77,8 @@ def _looks() -> tuple[dict[str, Look], list[Look]]:
 
 
 def look_of(method: str, study: Study) -> Look:
-    """The look of a method, the same in all figures; one that no study has gets one by its name.
-
-    In figures of the study that proposes a method, it has the reserved colour.
+    """The look of a method. It is the same in all figures, except that a method has the colour ``PROPOSED``
+    in figures of the study that proposes it. A method of no study gets a free look by a hash of its name.
     """
     if method == study.proposed:
         return Look(PROPOSED, DASHES[0], MARKERS[0])
@@ -89,10 +88,10 @@ def look_of(method: str, study: Study) -> Look:
 
 
 def looks_of(study: Study, lines: tuple[Line, ...]) -> dict[Line, Look]:
-    """The looks of lines that are compared, no two alike, with their titles.
+    """The looks of compared lines, labelled with their titles. No two are alike.
 
-    Of the lines of one method, that with the fewest settings of its own has the method's look. Every further
-    one has the next that no method here has.
+    Among lines of the same method, the one with the fewest settings gets the method's look. Each further line
+    gets the next look that no method here has.
     """
     of_methods = {line.method: look_of(line.method, study) for line in lines}
     free_looks = iter([look for look in every_look(HUES) if look not in of_methods.values()])
@@ -110,7 +109,7 @@ def _signs(path: str) -> frozenset[str]:
 
 
 def families(text: str) -> list[str]:
-    """Fonts that together have all signs of a text: ``FONT``, then others that are installed."""
+    """Fonts for all signs of a text: ``FONT``, then the installed fonts that have the other signs."""
     return _families(frozenset(text) - _signs(findfont(FONT)) - {"\n"})
 
 
@@ -118,7 +117,7 @@ def families(text: str) -> list[str]:
 def _families(signs: frozenset[str]) -> list[str]:
     names, missing = [FONT], set(signs)
     for font in sorted(fontManager.ttflist, key=lambda font: ("Sans" not in font.name, font.name)):
-        if font.name.startswith("Last Resort"):  # matplotlib's own, with a box for every sign
+        if font.name.startswith("Last Resort"):  # it shows every sign as a box
             continue
         if missing and (found := missing & _signs(font.fname)):
             names.append(font.name)

@@ -1,5 +1,5 @@
-"""Captions and notes: what a table measures, how and where its runs were made, why cells are missing, and
-whose runs they are.
+"""Captions and notes of a table: its measures, the protocol and origin of its runs, and the reasons for
+missing cells.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ OWN_RUNS = "Runs of your own, beside those that come with the suite"
 
 
 def words_of(shown: DocumentCells) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The caption (what is measured, how it is selected, what is marked) and the fine print (remarks, and the
-    rule of the verdicts) of an experiment.
+    """The caption and the fine print of an experiment. The caption names measures, selection and marks. The
+    fine print has remarks and the rule of the verdicts.
     """
     study, experiment = shown.study, shown.experiment
     cells = shown.cells[shown.cells["primary"]].sort_values("position")
@@ -57,8 +57,8 @@ def words_of(shown: DocumentCells) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def with_runs(document: Document, results: Results) -> Document:
-    """The document, whose caption also says how the runs behind its cells were made, and whose fine print
-    says where and by whom.
+    """Add the protocol and seeds of the runs to the document's caption. Add remarks on their clients, origin
+    and version to its fine print.
     """
     study = document.study
     places = document.cells[["place", "usual"]].drop_duplicates("place")
@@ -123,8 +123,8 @@ def count(number: int, noun: str) -> str:
 
 
 def notes(shown: DocumentCells) -> tuple[str, ...]:
-    """Why cells are missing or not comparable: a note for every reason and its lines, with their places.
-    Columns of which nothing was run are named once.
+    """Notes on cells that are missing or not comparable. Each note gives a reason, then lines and places.
+    A column without any run is named once.
     """
     cells = shown.cells[shown.cells["primary"] & (shown.cells["comparison_number"] == 0)]
     cells = cells.sort_values(["line_number", "column_number", "point_number"], kind="stable")

@@ -24,30 +24,30 @@ HOLDS, FAILS, OPEN, UNMEASURED = "holds", "does not hold", "can't be told", "not
 """Answers to a claim."""
 
 ROUNDING = 1e-9
-"""By how much numbers that are the same may differ as binary fractions."""
+"""The largest difference between binary fractions that count as equal."""
 
 PUBLIC = ["claim", "table", "place", "first", "second"]
 PUBLIC += ["difference", "low", "high", "units", "published", "answer"]
 """Columns of ``differences.csv``."""
 
 CELL = ["document", *WHERE, "point", "line", "place", "n", "published_mean"]
-"""What claims ask of a cell."""
+"""The columns of a cell that claims use."""
 
 CLIENT = ["partition", "seed", "client", "part", "weight"]
-"""What names a client's score."""
+"""The columns that identify a client's score."""
 
 Row = dict[str, Any]
 
 Numbers = dict[Any, float]
-"""What the units of a place reach: its seeds, or the clients of its runs."""
+"""Unit of a place -> value. The units are seeds, or the clients of runs."""
 
 
 def answered(study: Study, results: Results, cells: pd.DataFrame, claims: Sequence[Claim]) -> pd.DataFrame:
-    """What the runs say to every claim at every place, a row each: the columns ``PUBLIC``, and
+    """The answers of the runs: a row for every claim and place. Columns are ``PUBLIC`` and
 
-    number      of the claim, from 0
-    distance    by how much the interval lies within the claim's range
-    is_reduced  the runs are those of a reduced protocol, as there are none of the whole one
+    number      the claim's number, from 0
+    distance    from the interval to the nearer end of the claim's range; negative if it goes outside
+    is_reduced  the answer uses a reduced protocol, because the whole protocol has no runs
     """
     board = cells[(cells["study"] == study.name) & (cells["comparison_number"] == 0)]
     board = board.merge(results.places[["place", "column_number", "inner"]], on="place")
@@ -76,9 +76,9 @@ def answered(study: Study, results: Results, cells: pd.DataFrame, claims: Sequen
 
 
 def _places(study: Study, results: Results, claim: Claim, table: pd.DataFrame) -> list[Row]:
-    """What the sides of a claim differ by at every place of a table, in the runs and in the paper.
+    """The measured and the published difference between a claim's sides, at every place of a table.
 
-    Accuracies are compared client by client, all else by seed.
+    Accuracies are compared client by client, other measures by seed.
     """
     order = [*claim.first, *claim.second]
     if not set(order) <= set(table["line"]):
@@ -93,7 +93,7 @@ def _places(study: Study, results: Results, claim: Claim, table: pd.DataFrame) -
     values = cells[VALUE].merge(values, on=VALUE)
     if not is_shown:
         values = values_of(results, cells, claim.measure)
-    # A place counts where every run with numbers has a value.
+    # A place counts only if every run with numbers has a value.
     done = cells.drop_duplicates("place").set_index("place")["done"]
     by_seed = {place: one for place, one in _by_place(values, ["seed"]).items() if len(one) == done[place]}
     is_by_client = bool(claim.second) and not (claim.measure or claim.average or claim.second_clients)
@@ -148,13 +148,13 @@ def _by_place(rows: pd.DataFrame, unit: list[str]) -> dict[int, Numbers]:
 
 
 def _mean(parts: Sequence[Numbers]) -> Numbers:
-    """The mean by unit, of the units that all parts have."""
+    """The mean over the parts for every unit that all parts have."""
     units = [unit for unit in (parts[0] if parts else ()) if all(unit in part for part in parts)]
     return {unit: float(np.mean([part[unit] for part in parts])) for unit in units}
 
 
 def _differences(claim: Claim, first: Numbers, second: Numbers, is_by_client: bool) -> tuple[Numbers, bool]:
-    """What two sides differ by, by seed or by the units of paired tests; whether that is of one run."""
+    """The differences by seed, or by unit of the paired tests; whether these are clients of a single run."""
     if not (is_by_client and first and second):
         seeds = [seed for seed in first if seed in second or not claim.second]
         return {seed: _less(claim, first[seed], second.get(seed, nan)) for seed in seeds}, False
@@ -166,16 +166,16 @@ def _differences(claim: Claim, first: Numbers, second: Numbers, is_by_client: bo
 
 
 def _less(claim: Claim, first: float, second: float) -> float:
-    """The first side less the second, where the claim has one."""
+    """First side minus second side, in percent for ``relative`` claims. Without a second side: the first."""
     if not claim.second:
         return first
     return 100 * (first / second - 1) if claim.relative else first - second
 
 
 def _judged(claim: Claim, place: Row) -> Row:
-    """The answer at a place: whether the 95 % interval lies within the claim's range, whose ends do not
-    belong to it. There is no interval of fewer than two units and of clients of one run; an ``exact`` number
-    stands for its own.
+    """The answer at a place. A claim holds if the 95 % interval lies strictly within its range. Fewer than
+    two units, or clients of a single run, have no interval. For an ``exact`` claim the mean alone must lie
+    in the range.
     """
     differences, (low, high) = [*place["differences"].values()], claim.range
     mean = float(np.mean(differences)) if differences else nan
@@ -196,8 +196,8 @@ def _judged(claim: Claim, place: Row) -> Row:
 
 
 def deciding(claim: Claim, places: pd.DataFrame) -> pd.Series[Any]:
-    """The measured place that has the answer to the claim as a whole: the one that is least for it or, of a
-    claim about most places, the one without which no majority holds.
+    """The measured place that decides the claim as a whole. It is the place that supports the claim least.
+    If the claim is about most places, it is the median place: no majority holds without it.
     """
     known = places[places["units"] > 0]
     known = known.assign(support=known["answer"].map([FAILS, OPEN, HOLDS].index))
@@ -206,7 +206,7 @@ def deciding(claim: Claim, places: pd.DataFrame) -> pd.Series[Any]:
 
 
 def claim_document(study: Study, results: Results, cells: pd.DataFrame, listed: Claims) -> Document | None:
-    """The document of a list of claims; None where no run says anything about any of them."""
+    """The document of a list of claims; None if no claim was measured at any place."""
     places = answered(study, results, cells, listed.claims)
     if not (places["units"] > 0).any():
         return None
@@ -248,7 +248,7 @@ def _counted(answers: pd.Series[str]) -> str:
 
 
 def _difference_text(claim: Claim, places: pd.DataFrame, place: pd.Series[Any]) -> str:
-    """The difference at the place that decides, and how many places hold."""
+    """The difference at the deciding ``place``, and the number of ``places`` for every answer."""
     digits = 1 if claim.relative else claim.measure.digits if claim.measure else 2
     interval = "no interval"
     if pd.notna(place["low"]):

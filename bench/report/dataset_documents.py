@@ -1,4 +1,4 @@
-"""The statistics of data sets that a study's papers print beside those that come with the suite."""
+"""Statistics of data sets: the papers' printed numbers beside the suite's measurements."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from bench.studies.dataset_tables import (
 from bench.studies.study import Study
 
 SHARES = ("clustering", "heterogeneity", "training_ratio")
-"""Quantities that are no counts."""
+"""Quantities that are shares, not counts."""
 
 CLOSE = 0.02
-"""Share by which a statistic of drawn clients may be off where only one draw was measured."""
+"""Relative tolerance of a statistic of drawn clients if only one draw was measured."""
 
 LEGEND = (
     "Reproduced: equal in all printed digits (three decimals of shares, whole numbers else). Compatible, of "
@@ -47,7 +47,7 @@ def verdicts(rows: pd.DataFrame) -> pd.Series[str]:
 
 
 def dataset_document(study: Study) -> Document | None:
-    """The document of a study that describes its data sets; None of one whose papers print no statistics."""
+    """The document about a study's data sets; None if its papers print no statistics."""
     shipped = shipped_statistics()
     measured = with_printed_names(shipped[shipped["paper"].isin(study.papers)], study)
     if measured.empty:

@@ -1,5 +1,5 @@
-"""Documents: what a report says of each table of a study's paper, as tables of values with verdicts, of which
-every renderer makes its own text.
+"""Documents: the report's content for each table of a study's paper, as tables of values with verdicts.
+Every renderer turns them into its own text.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MARKS = {
     "below": "v",
     "not comparable": "x",
 }
-"""The grades of a measured cell beside a published value, best first, and their marks in plain text."""
+"""Grade of a measured cell with a published value, best first -> mark in plain text."""
 
 SYMBOLS = {
     "reproduced": "●",
@@ -43,7 +43,7 @@ SYMBOLS = {
     "does not hold": "×",
     "can't be told": "○",
 }
-"""What stands beside the word of a grade, or of the answer that runs give to a claim."""
+"""Grade, or answer to a claim -> symbol beside the word."""
 
 COLOURS = {
     "reproduced": "green",
@@ -53,14 +53,14 @@ COLOURS = {
     "below": "red",
     "not comparable": "bright_black",
 }
-"""A terminal's own colours, each legible on its own ground."""
+"""Grade -> a colour of the terminal's own palette, which is legible on the terminal's background."""
 
 LIKE = {"holds": "reproduced", "does not hold": "below", "can't be told": "uninformative"}
 """Answer to a claim -> the grade whose colour it has."""
 
 
 def symbol(name: str) -> str:
-    """That of a grade or an answer; a dash for a state, such as not run or failed."""
+    """The symbol of a grade or an answer; a dash for other states, such as not run or failed."""
     return SYMBOLS.get(name, "–")
 
 
@@ -70,22 +70,22 @@ def colour(name: str) -> str:
 
 
 def css_class(name: str) -> str:
-    """The class of a grade or an answer, whose colours ``assets/site.css`` has."""
+    """The CSS class of a grade or an answer; ``assets/site.css`` defines its colours."""
     name = LIKE.get(name, name)
     return f"grade-{name}" if name in COLOURS and name != "not comparable" else "grade-none"
 
 
 @dataclass(frozen=True)
 class Value:
-    """A measured number and what stands beside it, as text.
+    """A measured number and its remarks, as text.
 
     mean_text        the number; ``-`` without one
     std_text         its deviation and its note
     rank             1 for the best of its column, 2 for the second best, 0 for all others
-    published_text   what is printed; ``-`` where nothing is
+    published_text   the published value; ``-`` if there is none
     difference_text  measured minus published
-    verdict          without one nothing stands beside the number
-    hint             what else there is to say: seeds, interval, why there is no grade
+    verdict          grade or state; if empty, the number stands alone
+    hint             further facts: seeds, interval, the reason for a missing grade
     """
 
     mean_text: str
@@ -103,18 +103,18 @@ class Value:
 
 
 def measured(mean: float, std: float = nan, digits: int = 2, note: str = "", rank: int = 0) -> Value:
-    """The value of a number, which may be missing."""
+    """The ``Value`` of a number; NaN means that it is missing."""
     deviation = "" if isnan(std) else f"± {std:.{digits}f}"
     return Value(number(mean, f".{digits}f"), f"{deviation} {note}".strip(), rank)
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table. The ``body`` has a ``Value`` for every label and column, nothing where a row has no place in a
-    column. Its index is named after what the rows are. Its columns are pairs of a heading over several
-    columns, which may be empty, and a name.
+    """A table. The ``body`` has a ``Value`` for every label and column, or NaN if a cell does not exist. The
+    name of its index says what a row is. A column is a pair: a heading shared by several columns (may be
+    empty), and a name.
 
-    ``references`` are labels of rows that compete with no other.
+    ``references`` are labels of rows that do not compete with others.
     """
 
     name: str
@@ -124,23 +124,23 @@ class Table:
 
     @property
     def stub(self) -> str:
-        """What the rows are."""
+        """The word for a row, such as ``Method``."""
         return str(self.body.index.name)
 
     @property
     def groups(self) -> list[tuple[str, int]]:
-        """Headings over the columns with the number of their columns."""
+        """The headings, each with the number of its columns."""
         headings = self.body.columns.get_level_values(0)
         return [(heading, len(list(part))) for heading, part in groupby(headings)]
 
     @property
     def columns(self) -> list[str]:
-        """The columns' own names."""
+        """The names of the columns, without headings."""
         return [str(name) for name in self.body.columns.get_level_values(1)]
 
     @property
     def rows(self) -> list[tuple[str, list[Value]]]:
-        """The values by label; an empty one where a row has no place in a column."""
+        """The rows: a label and its values. A cell that does not exist has an empty ``Value``."""
         empty = Value("")
         rows = zip(self.body.index, self.body.to_numpy(object), strict=True)
         return [
@@ -149,8 +149,8 @@ class Table:
         ]
 
     def by_group(self, width: int = 1000) -> list[Table]:
-        """A table for each heading, a wide one in equal parts of at most ``width`` columns; each without the
-        rows that have no place in it.
+        """Split into a table for each heading. More than ``width`` columns are split into equal parts. Rows
+        without any cell in a part are left out.
         """
         tables = []
         start = 0
@@ -162,7 +162,7 @@ class Table:
 
 
 def listing(name: str, title: str, rows: pd.DataFrame) -> Table:
-    """A frame as a table; its index has the labels. Floats have two decimals."""
+    """Make a table from a frame. The frame's index has the labels. Floats get two decimals."""
     texts = {}
     for column, values in rows.items():
         form = ".2f" if is_float_dtype(values) else ""
@@ -172,17 +172,17 @@ def listing(name: str, title: str, rows: pd.DataFrame) -> Table:
 
 
 PLACE = ["column_number", "line_number", "line_object", "reads", "point_object", "done_seeds"]
-"""Columns of the places frame that the cells of a document have."""
+"""Columns of the places frame that are joined to the cells of a document."""
 
 
 def document_cells(
     study: Study, experiment: Experiment, cells: pd.DataFrame, results: Results
 ) -> DocumentCells:
-    """The cells of an experiment among those of its study.
+    """Select the cells of an experiment and add columns.
 
-    To the columns of the cells frame come ``PLACE``, point_number (of the experiment's points),
-    is_run_column (something was run on the federation), and what tables call a federation: data_title and
-    federation (``10 clients``, with the scenario where several are there).
+    New columns are ``PLACE``, point_number (position among the experiment's points), is_run_column (the
+    federation has runs), data_title (title of the data set) and federation (``10 clients``, after the
+    scenario if there are several).
     """
     cells = cells[cells["document"] == experiment.name]
     cells = cells.join(results.places.set_index("place")[PLACE], on="place")
@@ -199,14 +199,14 @@ def document_cells(
 
 @dataclass(frozen=True, eq=False)
 class Document:
-    """Everything about one table of a study's paper. ``name`` and ``title`` are those that it has in the
-    study.
+    """Everything about one table of a study's paper. ``name`` and ``title`` are the same as in the study's
+    definition.
 
-    summary     what there is to see, in a sentence
+    summary     the result in a sentence
     cells       rows of the cells frame, under every reading
-    fine_print  lines that are folded on the page
-    records     the numbers behind the tables of a statistic, by the name of their CSV file
-    verdicts    the lines that have verdicts, where methods compete with each other
+    fine_print  text that the page shows folded
+    records     name of a CSV file -> numbers behind the tables of a statistic
+    verdicts    table of the lines with verdicts; None if methods do not compete or no cell is comparable
     """
 
     study: Study
@@ -225,27 +225,27 @@ class Document:
 
     @property
     def key(self) -> str:
-        """Its name among those of all studies: ``fedsheafhn_table1``."""
+        """A name that is unique over all studies: ``fedsheafhn_table1``."""
         return f"{self.study.name}_{self.name}"
 
     @property
     def full_title(self) -> str:
-        """Its title among those of all studies."""
+        """The study's title and the document's title."""
         return f"{self.study.title}: {self.title}"
 
     @property
     def folder(self) -> PurePosixPath:
-        """Where its files lie in the report: ``fedsheafhn/table1``."""
+        """The folder of the document's files within the report: ``fedsheafhn/table1``."""
         return PurePosixPath(self.study.name, self.name)
 
     def stem(self, figure: Figure) -> PurePosixPath:
-        """Where a figure's files lie in the report, whose endings it lacks."""
+        """The path of a figure's files within the report, without the ending."""
         return self.folder / figure.name.removeprefix(f"{self.key}_")
 
 
 class Part(NamedTuple):
-    """A study in a report. ``runs`` are those behind its documents, ``counts`` has the number of published
-    values by paper and verdict, ``ranking`` is None where no two methods can be ranked.
+    """A study in a report. ``runs`` are the runs behind its documents. ``counts`` has the number of published
+    values by paper and verdict. ``ranking`` is None if no two methods can be ranked.
     """
 
     study: str

@@ -1,4 +1,4 @@
-"""The ranking of a study's methods as a document: paired tests in every task, and ranks over tasks."""
+"""The document of a ranking of methods: paired tests in every task, and ranks over tasks."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from bench.studies.settings import Column
 from bench.studies.wording import enumeration, interval, reading_text, signed
 
 MOST_NAMED = 3
-"""Methods that are first together and are named; more are counted."""
+"""If this many methods or more are tied with the best, a sentence counts them; fewer are named."""
 
 
 def first_sentence(ranking: Ranking | None) -> str:
-    """Who has the best mean rank, and who cannot be told apart from them by the tests."""
+    """A sentence: the method with the best mean rank, and the methods that the tests cannot tell apart."""
     if ranking is None:
         return "No two methods were measured on the same clients yet, so that nobody has a rank."
     ranks = ranking.ranks
@@ -48,13 +48,13 @@ def first_sentence(ranking: Ranking | None) -> str:
 
 
 def task_label(ranking: Ranking, cells: pd.DataFrame) -> str:
-    """``Cora, non-overlapping, 10 clients``, with the point, of the cells of a task."""
+    """The label of a task from its cells: ``Cora, non-overlapping, 10 clients``, then the point, if any."""
     *where, point = cells[TASK].iloc[0]
     return ", ".join(filter(None, (ranking.study.column_title(Column(*where)), point)))
 
 
 def pairs_record(ranking: Ranking) -> pd.DataFrame:
-    """The tests of every task, then those over tasks and over data sets, which have no place."""
+    """The tests of every task, then the tests over tasks and over data sets (empty place columns)."""
     places = ranking.cells.drop_duplicates("task")[["task", *TASK]].astype({"clients": "Int64"})
     tests = ranking.tests.merge(places, on="task", how="left")
     tests[["p", "p_holm"]] = tests[["p", "p_holm"]].map("{:.6g}".format, na_action="ignore")
@@ -63,7 +63,7 @@ def pairs_record(ranking: Ranking) -> pd.DataFrame:
 
 
 def _figure(ranking: Ranking) -> Figure:
-    """Ranks with their intervals."""
+    """The figure of mean ranks with their intervals."""
     study, data = ranking.study, ranking.ranks.rename(columns={"rank": "mean_rank"}).assign(panel="")
     looks = {
         method: replace(style.look_of(method, study), label=title)

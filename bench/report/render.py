@@ -24,18 +24,18 @@ LATEX = str.maketrans(
 
 
 def escape_latex(text: str) -> str:
-    """Text that LaTeX prints as it stands; minus signs of numbers become real ones."""
+    """Escape a text for LaTeX; a hyphen before a number becomes a minus sign."""
     return re.sub(r"(?<![\w.])-(?=\d)", "$-$", text.translate(LATEX))
 
 
 def escape_markdown(text: str) -> str:
-    """Text that Markdown prints as it stands inside a table."""
+    """Escape a text for a cell of a Markdown table."""
     return " ".join(re.sub(r"([\\`*_\[\]<>|])", r"\\\1", text).split())
 
 
 def _lines(table: Table, escape: Callable[[str], str], best: str, second: str) -> list[list[str]]:
-    """The rows of a table; ``best`` and ``second`` mark the best and second best of a column. In brackets
-    stands what is published, with the difference and the verdict's mark, or the word of a state:
+    """The rows of a table as text. ``best`` and ``second`` are formats for the best and second best values.
+    Brackets hold the published value, the difference, and the verdict's mark or the word of a state:
     ``(83.49 ± 0.22, +0.71 =)``.
     """
     lines = []
@@ -52,7 +52,7 @@ def _lines(table: Table, escape: Callable[[str], str], best: str, second: str) -
 
 
 def markdown_table(table: Table) -> str:
-    """A table in Markdown; best bold, second best underlined."""
+    """A table in Markdown. The best value is bold, the second best underlined."""
     names = [escape_markdown(", ".join(filter(None, head))) for head in table.body.columns]
     lines = [[table.stub, *names], ["---", *("---:" for _ in names)]]
     lines += _lines(table, escape_markdown, "**{}**", "<u>{}</u>")
@@ -60,7 +60,7 @@ def markdown_table(table: Table) -> str:
 
 
 def markdown(document: Document, figures: Mapping[Figure, str]) -> str:
-    """A document in Markdown with its figures, whose files have these names (without ``.png``)."""
+    """A document in Markdown. ``figures`` has the file names of figures, without ``.png``."""
     parts = [f"# {escape_markdown(document.full_title)}", *map(escape_markdown, _caption(document))]
     for view in document.views:
         parts += [f"## {escape_markdown(view.title)}", *map(markdown_table, view.by_group())]
@@ -76,7 +76,7 @@ def _caption(document: Document) -> tuple[str, ...]:
 
 
 def latex_table(table: Table, caption: str, label: str) -> str:
-    """A table for ``booktabs``; best bold, second best underlined."""
+    """A table in LaTeX with ``booktabs``. The best value is bold, the second best underlined."""
     heads = [[escape_latex(name) for name in (table.stub, *table.columns)]]
     if table.groups[0][0]:
         spans = [(escape_latex(heading), span) for heading, span in table.groups]
@@ -92,7 +92,7 @@ def latex_table(table: Table, caption: str, label: str) -> str:
 
 
 def latex(document: Document) -> str:
-    r"""A document's tables, each under one heading, which need ``booktabs`` alone."""
+    r"""A document's tables in LaTeX, split by heading. They need no package but ``booktabs``."""
     parts = ["% \\usepackage{booktabs}\n"]
     for view in document.views:
         caption = " ".join([f"{document.full_title}. {view.title}.", *_caption(document)])

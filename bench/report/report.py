@@ -1,4 +1,4 @@
-"""From a database to a report, of which nothing is written yet."""
+"""Compose a report from a database, in memory."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def compose(
     drawings: Drawings | None = None,
     usual_runs: UsualRuns | None = None,
 ) -> list[Part]:
-    """The report on a database, a part a study. ``usual_runs`` are the usual settings in place of those that
-    the studies' grids plan; ``drawings`` begin while the rest is computed.
+    """Compose the report on a database: one part for each study. ``usual_runs`` replace the usual settings
+    that the studies' grids plan. ``drawings`` start while the rest is computed.
 
-    Studies of which nothing was run are left out unless they are named.
+    A study without runs is left out unless the request names it.
 
     Raises:
         RequestError: an empty database, an unknown name, or filters that leave nothing.
@@ -56,22 +56,22 @@ def compose(
     if has_runs.any() and not request.studies:
         cells = cells[has_runs]
     shown_studies = [study for study in chosen if (cells["study"] == study.name).any()]
-    # Drawings are begun before anything else: what follows takes long enough to draw them.
+    # Drawings start first: the rest takes long enough to draw them meanwhile.
     tables = [list(_tables(study, request, cells, results, drawings)) for study in shown_studies]
     parts = [_part(*each, request, cells, results) for each in zip(shown_studies, tables, strict=True)]
-    # What was measured most comes first: a reader's first screen is not of a study that has just begun.
+    # The most complete study comes first: a study that has just begun should not fill the first screen.
     return sorted((part for part in parts if part.documents), key=_measured_share, reverse=True)
 
 
 def _measured_share(part: Part) -> float:
-    """The share of a study's published values that was measured."""
+    """The share (0 to 1) of a study's published values that were measured."""
     return float(part.counts[MEASURED].to_numpy().sum() / max(1, part.counts.to_numpy().sum()))
 
 
 def _tables(
     study: Study, request: Request, cells: pd.DataFrame, results: Results, drawings: Drawings | None
 ) -> Iterator[DrawnTable]:
-    """A study's tables among the ``cells`` selected, and their figures, whose drawings are begun."""
+    """The tables of a study in the selected ``cells``, with their figures. Begin to draw the figures."""
     cells = cells[cells["study"] == study.name]
     for experiment in study.experiments:
         table = document_cells(study, experiment, cells, results)
@@ -89,10 +89,10 @@ def _tables(
 def _part(
     study: Study, tables: Sequence[DrawnTable], request: Request, cells: pd.DataFrame, results: Results
 ) -> Part:
-    """A study's documents: of its tables, then statistics over all of the ``cells`` selected, run or not.
+    """A study's documents: its tables, then statistics over all selected ``cells``, with or without runs.
 
-    No statistics where no methods are compared; by another metric than accuracy tables and the ranking alone,
-    as nothing is published or claimed of it.
+    If no methods are compared, there are no statistics. For a metric other than accuracy there are tables and
+    the ranking only, because papers publish and claim nothing about it.
     """
     cells = cells[cells["study"] == study.name]
     by_accuracy, is_whole = results.metric == ACCURACY, not request.filters

@@ -1,4 +1,4 @@
-"""What a report is asked for."""
+"""The request for a report."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from bench.metric_names import ACCURACY, Metric
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be reported, by which metric; an empty part means everything. ``only_main``: of a study's
-    tables the main ones alone.
+    """The selection and the metric of a report. An empty field selects everything. ``only_main`` selects a
+    study's main tables only.
     """
 
     studies: tuple[str, ...] = ()
@@ -26,7 +26,7 @@ class Request:
 
     @property
     def filters(self) -> dict[str, tuple[str | int, ...]]:
-        """What is asked for by column of the cells."""
+        """Column of the cells -> selected values. Empty selections are left out."""
         filters: dict[str, tuple[str | int, ...]] = {
             "dataset": self.datasets,
             "scenario": self.scenarios,
@@ -36,14 +36,14 @@ class Request:
         return {column: values for column, values in filters.items() if values}
 
     def mask(self, rows: pd.DataFrame) -> pd.Series[bool]:
-        """Which rows are asked for, by their columns dataset, scenario, clients and method."""
+        """The mask of the selected rows, by their columns dataset, scenario, clients and method."""
         is_asked = pd.Series(True, rows.index)
         for column, values in self.filters.items():
             is_asked &= rows[column].isin(values)
         return is_asked
 
     def asked_places(self, places: pd.DataFrame) -> pd.DataFrame:
-        """The places asked for; the lines of methods that are named compete with the studies' own."""
+        """The selected places. Lines of methods named in the request count as the studies' own lines."""
         places = places[self.mask(places)]
         lines = [
             replace(line, is_own=line.is_own or line.method in self.methods) for line in places["line_object"]
@@ -51,10 +51,10 @@ class Request:
         return places.assign(line_object=lines)
 
     def check(self, cells: pd.DataFrame, runs: pd.DataFrame) -> None:
-        """Look for every name in the cells of the chosen studies, and in the runs.
+        """Check that every name occurs in the cells of the chosen studies or in the runs.
 
         Raises:
-            RequestError: a name that stands in neither, or names that no cell has together.
+            RequestError: a name occurs in neither, or no cell matches all filters.
         """
         for column, values in self.filters.items():
             known_names = {*cells[column].astype(str), *runs[column].astype(str)}

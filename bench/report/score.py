@@ -1,4 +1,4 @@
-"""How much of each paper comes out, every published value once, and what placebos would score."""
+"""The reproduction score of each paper, with every published value once, and the score of placebos."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from bench.studies.study import Study
 from bench.studies.wording import enumeration, reading_text, signed
 
 VALUE = ["paper", "printed"]
-"""What names a published value."""
+"""The columns that identify a published value."""
 
 NO_TABLE = "no table here"
-"""Stands for a published accuracy that no table of the study has."""
+"""The state of a published accuracy that no table of the study has."""
 
 MEASURED = [*GRADES, NOT_COMPARABLE]
 """Verdicts on measured cells, best first."""
@@ -32,12 +32,12 @@ ORDER = [*MEASURED, *STATES.values(), NO_TABLE]
 
 
 def judged_once(study: Study, cells: pd.DataFrame) -> pd.DataFrame:
-    """The cells by which the published values are judged, a row a value, in the order of the tables.
+    """Select one cell for each published value, in the order of the tables.
 
-    A value that several tables show is judged in the first of those that measured it, if possible in one
-    where it is comparable, of these in one on the paper's own clients, which another draw cannot excuse. A
-    reduced experiment measures something else, and stands behind all whole ones; one that is apart judges in
-    its own table alone.
+    If several tables show a value, the order of preference is: a comparable cell on the paper's own clients
+    (another draw of clients explains no difference), another comparable cell, a measured cell, a cell without
+    runs, a cell of a reduced experiment (it measures something else). The first table wins a tie. Experiments
+    with ``apart`` are left out: their cells judge in their own table only.
     """
     apart = [experiment.name for experiment in study.experiments if experiment.apart]
     reduced = [experiment.name for experiment in study.experiments if experiment.reduced]
@@ -54,15 +54,15 @@ def judged_once(study: Study, cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def counted(data: pd.DataFrame, keys: list[str], verdict: str, order: Iterable[str]) -> pd.DataFrame:
-    """Numbers of verdicts: a row a group in the order of the data, a column a verdict."""
+    """Count verdicts: a row for each group in the order of the data, a column for each verdict."""
     counts = data.groupby([*keys, verdict], sort=False).size().unstack(fill_value=0)
     return counts.reindex(columns=list(order), fill_value=0)
 
 
 def verdict_counts(study: Study, judged: pd.DataFrame, is_whole: bool = True) -> pd.DataFrame:
-    """How many published values of each paper have each verdict: a row a paper, the columns ``ORDER``.
+    """Count the published values by paper and verdict: a row for each paper, the columns ``ORDER``.
 
-    ``is_whole`` False: filters leave cells out on purpose, so that nobody asks what has no table.
+    ``is_whole`` False means that filters leave cells out. Then values without a table are not counted.
     """
     counts = counted(judged, ["paper"], "verdict", ORDER)
     for paper in counts.index if is_whole else ():
@@ -75,8 +75,8 @@ def verdict_counts(study: Study, judged: pd.DataFrame, is_whole: bool = True) ->
 
 
 def headline(ranking: Ranking | None, counts: pd.DataFrame) -> list[str]:
-    """Who is first, or that nobody can be told apart; how much of the published values was measured, and
-    what came of them, by ``verdict_counts``.
+    """Sentences on the best method and, from ``verdict_counts``, on the number of published values that were
+    measured and their verdicts.
     """
     total, verdicts = int(counts.to_numpy().sum()), counts.sum()
     measured = int(verdicts[MEASURED].sum())
@@ -97,8 +97,8 @@ def headline(ranking: Ranking | None, counts: pd.DataFrame) -> list[str]:
 
 
 def placebos(study: Study, judged: pd.DataFrame) -> pd.DataFrame:
-    """Grades of all graded cells, and those of the baseline's and the control's runs in the place of others':
-    columns paper, runs, grade; a row a cell and runs.
+    """Grade every graded cell by its own runs, and again with the baseline's and the control's runs in place
+    of its own: columns paper, runs and grade, a row for each cell and source of runs.
     """
     own = judged[judged["verdict"].isin(GRADES)].reset_index(drop=True)
     parts = [own.assign(runs="the method's own", grade=own["verdict"])]
@@ -113,11 +113,11 @@ def placebos(study: Study, judged: pd.DataFrame) -> pd.DataFrame:
 
 
 def agreements(study: Study, results: Results, cells: pd.DataFrame) -> pd.DataFrame:
-    """Kendall's tau of measured and published order in every column of the tables that compare methods, over
-    its comparable methods: columns paper, table, dataset, scenario, clients, point, methods and tau.
+    """Kendall's tau of measured and published order, in every column of the tables that compare methods.
+    Columns: paper, table, dataset, scenario, clients, point, methods (their number) and tau.
 
-    Comparable is a cell that has a grade; of a reduced experiment every measured one. A method has one line,
-    that which is ranked. Tau is missing for too few.
+    Tau uses cells with a grade, and every measured cell in reduced experiments. Only the ranked line of a
+    method counts. Tau is NaN for too few methods.
     """
     is_shown = cells["primary"] & (cells["position"] == 0) & cells["usual"] & (cells["n"] > 0)
     shown = cells[is_shown & cells["published_mean"].notna()]
@@ -138,8 +138,8 @@ def agreements(study: Study, results: Results, cells: pd.DataFrame) -> pd.DataFr
 def reproduction(
     study: Study, results: Results, cells: pd.DataFrame, judged: pd.DataFrame, counts: pd.DataFrame
 ) -> Document | None:
-    """The score of a study's papers, of ``judged_once`` and ``verdict_counts``; None for fewer than two
-    published cells.
+    """The document of the reproduction score, from ``judged_once`` and ``verdict_counts``; None for fewer
+    than two published cells.
     """
     if len(judged) < 2:
         return None

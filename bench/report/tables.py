@@ -1,4 +1,4 @@
-"""From an experiment's cells to tables: lines by columns, points and measures."""
+"""Make tables from an experiment's cells: rows are lines; columns are federations, points and measures."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from bench.studies.measures import MEASURES
 from bench.studies.wording import signed, with_std
 
 HEAD = ["column_number", "point_number", "position"]
-"""What a number stands under: a federation, a point of the experiment's axis, and what is measured there."""
+"""The keys of a table's column: federation, point of the experiment's axis, and measure."""
 
 
 def _values(shown: DocumentCells, cells: pd.DataFrame) -> list[Value]:
-    """The values of cells, with the places of those that compete under one head: of the cells with as many
-    seeds as most of them have, but single seeds where they are all there is. Ties in two decimals share one.
+    """The values of cells with ranks. Competing cells of a column are ranked if they have its usual number of
+    seeds: the most frequent number above one, else one. Means equal in two decimals share a rank.
     """
     measures = shown.results.measures
     is_ranked = cells["measure_number"].map(lambda number: measures[number].ranked)
@@ -45,7 +45,7 @@ def _values(shown: DocumentCells, cells: pd.DataFrame) -> list[Value]:
 
 
 def _beside_published(value: Value, row: Any, digits: int) -> Value:
-    """The value of a cell with what is published of it, or why there is no number."""
+    """Add the published value, or the reason for a missing number, to the value of a cell."""
     published = "-" if pd.isna(row.status) else row.status or "-"
     if pd.notna(row.published_mean):
         published = with_std(row.published_mean, row.published_std, digits)
@@ -62,9 +62,9 @@ def _beside_published(value: Value, row: Any, digits: int) -> Value:
 
 
 def _table(shown: DocumentCells, name: str, title: str, cells: pd.DataFrame) -> Table:
-    """Lines by columns, points and measures; lines of which nothing was run or published are left out.
+    """A table of lines by federation, point and measure. Lines without a run or published value are left out.
 
-    ``cells`` are primary ones beside one comparison.
+    ``cells`` are the primary cells of one comparison.
     """
     experiment = shown.experiment
     has_content = (cells["runs"] > 0) | cells["printed"].notna()
@@ -87,8 +87,8 @@ def _table(shown: DocumentCells, name: str, title: str, cells: pd.DataFrame) -> 
 
 
 def _body(cells: pd.DataFrame, order: list[str]) -> pd.DataFrame:
-    """The body of a table from rows that have a ``cell`` each, and ``heading`` and ``name`` of its column:
-    lines by columns, these in the ``order`` of such columns.
+    """The body of a table. Each row of ``cells`` has a ``cell``, and the ``heading`` and ``name`` of its
+    column. Columns are sorted by ``order``, a list of columns of ``cells``.
     """
     body = cells.pivot(index=["line_number", "line"], columns=[*order, "heading", "name"], values="cell")
     body = body.sort_index().sort_index(axis=1)
@@ -96,7 +96,7 @@ def _body(cells: pd.DataFrame, order: list[str]) -> pd.DataFrame:
 
 
 def views(shown: DocumentCells) -> list[Table]:
-    """What was run, beside each of the published tables."""
+    """Tables of measured values: one for each comparison with numbers, and always for the first."""
     tables = []
     cells = shown.cells[shown.cells["primary"] & shown.cells["is_run_column"]]
     for number, (label, targets) in enumerate(shown.experiment.comparisons.items()):
@@ -108,7 +108,7 @@ def views(shown: DocumentCells) -> list[Table]:
 
 
 def _below_baseline(shown: DocumentCells) -> Table | None:
-    """Who is hurt in a main table; None for fewer than two methods with numbers."""
+    """Clients below the baseline, by line; None if the table is not main or has fewer than two methods."""
     cells = shown.cells[(shown.cells["comparison_number"] == 0) & (shown.cells["position"] == 0)]
     cells = cells[(cells["n"] > 0) & cells["usual"]].sort_values("column_number", kind="stable")
     if cells["line_number"].nunique() < 2 or not shown.experiment.main:
@@ -124,7 +124,7 @@ def _below_baseline(shown: DocumentCells) -> Table | None:
 
 
 def verdict_map(shown: DocumentCells, view: Table) -> Table | None:
-    """The lines of the usual settings that have verdicts; None where nothing is comparable."""
+    """The lines in usual settings that have verdicts; None if no cell is comparable."""
     usual_lines = shown.cells.loc[shown.cells["usual"], "line"]
     body = view.body[view.body.index.isin(usual_lines)].dropna(axis=1, how="all")
     verdicts = body.map(lambda value: value.verdict, na_action="ignore")
@@ -135,7 +135,7 @@ def verdict_map(shown: DocumentCells, view: Table) -> Table | None:
 
 
 def document_of(shown: DocumentCells, figures: tuple[Figure, ...] = ()) -> Document:
-    """Everything about one experiment, of which these are the figures."""
+    """The document of an experiment with the given figures."""
     known = shown.cells[shown.cells["primary"] & (shown.cells["n"] > 0)]
     lines, federations = known["line_number"].nunique(), known["column_number"].nunique()
     summary = f"{len(known):,} numbers of {count(lines, 'line')} on {count(federations, 'federation')}"

@@ -1,4 +1,4 @@
-"""A report on a terminal of 80 columns: what each study comes to, and where everything lies."""
+"""A report on a terminal of 80 columns: the result of each study, and the place of the files."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from rich.text import Text
 from bench.report.document import MARKS, Document, Part, Table, Value, colour, symbol
 
 WIDTH = 80
-"""Columns of a terminal."""
+"""Characters in a line of the terminal."""
 
 SIDE_BY_SIDE = 3
-"""Columns of a table that stand side by side under one heading."""
+"""The largest number of table columns under one heading."""
 
 BAR = 40
-"""Characters of a bar of verdicts."""
+"""Length of a bar of verdicts in characters."""
 
 Shown = Iterable[Text | RichTable]
 
 
 def text_of(shown: Shown, colours: bool = False) -> str:
-    """What is shown, with the escapes of a terminal's colours if they are wanted."""
+    """Render to text. If ``colours`` is set, add the escape codes of terminal colours."""
     console = Console(
         file=io.StringIO(), width=WIDTH, force_terminal=colours, color_system="standard" if colours else None
     )
@@ -38,8 +38,8 @@ def text_of(shown: Shown, colours: bool = False) -> str:
 
 
 def fitting(table: Table) -> list[Table]:
-    """A table in parts that a terminal has room for, each under one heading: with published values a part for
-    every column, with everything beside its numbers.
+    """Split a table by heading into parts that fit a terminal. If a table has published values, every column
+    is a part of its own, with published value, difference and verdict.
     """
     if any(value.published_text != "-" for _, row in table.rows for value in row):
         return [_beside_published(part) for part in table.by_group(1)]
@@ -47,8 +47,8 @@ def fitting(table: Table) -> list[Table]:
 
 
 def _beside_published(table: Table) -> Table:
-    """A column of a table, with what stands beside its numbers in columns of their own; rows without a number
-    are left out unless there is no other.
+    """Turn a table of one column into columns for measured, published, difference and verdict. If any row has
+    a number, rows without one are left out.
     """
     values = table.body.iloc[:, 0]
     has_number = values.map(lambda value: value.text != "-")
@@ -64,7 +64,7 @@ def _beside_published(table: Table) -> Table:
 
 
 def rich_table(table: Table) -> RichTable:
-    """A table under one heading for rich."""
+    """Convert a table with one heading to a table of the library rich."""
     title = ": ".join(filter(None, (table.title, table.groups[0][0])))
     rendered = RichTable(title=escape(title), title_justify="left", title_style="bold", padding=(0, 1))
     rendered.add_column(table.stub, overflow="fold")
@@ -92,7 +92,7 @@ def show(document: Document) -> Iterator[Text | RichTable]:
 
 
 def brief(report: Iterable[Part]) -> Iterator[Text | RichTable]:
-    """What every study comes to, and its table where it has only one."""
+    """The result of every study, and its table if it has exactly one."""
     for study in report:
         yield Text.assemble((study.title, "bold"), (f"  {len(study.runs):,} runs", "dim"))
         headline = 2 if len(study.counts) else 1
@@ -120,7 +120,7 @@ def _score_lines(paper: str, counts: pd.Series[int]) -> Iterator[Text]:
 
 
 def remarks(report: Iterable[Part]) -> str:
-    """Whose the runs are."""
+    """A line on the number of runs that come with the suite; "" if there are none."""
     runs = pd.concat([part.runs for part in report]).drop_duplicates("run")
     shipped = (runs["origin"] != "").sum()
     if not shipped:
@@ -129,7 +129,7 @@ def remarks(report: Iterable[Part]) -> str:
 
 
 def beside(report: Iterable[Part]) -> str:
-    """What lies beside the front page."""
+    """A line on the files beside the front page."""
     documents = [document for part in report for document in part.documents]
     figures = sum(len(document.figures) for document in documents)
     text = f"Beside it: {len(documents)} tables, {figures} figures, cells.csv"

@@ -1,1 +1,1 @@
-"""Reports and leaderboard as folders of pages, by one set of templates."""
+"""Write reports and the leaderboard as folders of pages, with shared templates."""

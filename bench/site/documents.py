@@ -1,4 +1,4 @@
-"""A report's folder: a front page, and a page for every document beside its files and figures."""
+"""The folder of a report: a front page, and a folder for every document with page, files and figures."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from bench.store.tables import Tables
 from bench.studies.study import Study
 
 CSS_DPI = 96
-"""Pixels of a browser to the inch."""
+"""Pixels per inch in a browser."""
 
 SENTENCE = 36
-"""Characters above which a text is broken over lines."""
+"""A longer text (in characters) is broken over lines."""
 
 
 def write(report: list[Part], out: Path, drawings: Drawings, stamp: str = "") -> list[str]:
-    """Put a report in the place of an earlier one; unchanged results give byte-identical files.
+    """Write a report and replace an earlier one; unchanged results give byte-identical files.
 
-    Returned are the texts that a terminal shows of it: in brief, with its colours, whose the runs are, and
-    what lies beside the front page.
+    Return three texts for the terminal: a summary with the escapes of its colours, a line on runs that come
+    with the suite, and a line on the files beside the front page.
 
-    ``stamp`` says what the report was made from (see ``bench.site.folder``).
+    ``stamp`` identifies the inputs of the report (see ``bench.site.folder``).
 
     Raises:
-        RequestError: the folder holds other files than a report's, or cannot be written.
+        RequestError: the folder holds files that are not of a report, or cannot be written.
     """
     folder.check(out)
     with replacing_folder(out) as new_folder:
@@ -58,7 +58,7 @@ def write(report: list[Part], out: Path, drawings: Drawings, stamp: str = "") ->
         texts = [brief, terminal.remarks(report), terminal.beside(report)]
         for part in report:
             for document in part.documents:
-                drawings.save({figure: stems[figure] for figure in document.figures})  # which waits for them
+                drawings.save({figure: stems[figure] for figure in document.figures})  # waits for drawings
                 kinds = [list(figures) for _, figures in groupby(document.figures, lambda one: one.caption)]
                 images = {figure: _image(stems[figure]) for figure in document.figures}
                 address, names = f"{document.folder}/{folder.INDEX}", {"kinds": kinds, "images": images}
@@ -74,7 +74,7 @@ def build(
     out: Path,
     usual_runs: UsualRuns | None = None,
 ) -> list[Part]:
-    """``compose`` and ``write``: nothing is written if the request is wrong."""
+    """Call ``compose``, then ``write``. If the request is wrong, nothing is written."""
     with Drawings() as drawings:
         report = compose(source, request, studies, drawings, usual_runs)
         write(report, out, drawings)
@@ -82,7 +82,7 @@ def build(
 
 
 def _write_files(document: Document, place: Path) -> None:
-    """The tables of a document in every form but that of a page."""
+    """Write the files of a document except its page and figures: Markdown, LaTeX, text and CSV."""
     place.mkdir(parents=True)
     file_names = {figure: document.stem(figure).name for figure in document.figures}
     texts = {
@@ -98,7 +98,7 @@ def _write_files(document: Document, place: Path) -> None:
 
 
 def _image(stem: Path) -> dict[str, Any]:
-    """Of a figure's drawing its size in a browser's pixels, and the names of its files."""
+    """The width and height of a figure in a browser's pixels, and the names of its files."""
     paths = [stem.with_name(f"{stem.name}.{kind}") for kind in ("png", "pdf", "csv")]
     with Image.open(paths[0]) as image:
         width, height = (round(pixels * CSS_DPI / DPI) for pixels in image.size)
@@ -106,6 +106,6 @@ def _image(stem: Path) -> dict[str, Any]:
 
 
 def _wordy(table: Table) -> frozenset[int]:
-    """The columns that hold whole sentences."""
+    """The positions of the columns that have a text of more than ``SENTENCE`` characters."""
     values = [(place, value) for _, row in table.rows for place, value in enumerate(row)]
     return frozenset(place for place, value in values if len(value.text) > SENTENCE)

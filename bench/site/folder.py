@@ -1,4 +1,4 @@
-"""A site's folder: the addresses of its pages, and what an earlier site left in it."""
+"""The folder of a site: the addresses of its pages, and the list of its files."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from bench.errors import RequestError
 from bench.paths import check_replaceable
 
 INDEX = "index.html"
-"""The page that everything else is reached from."""
+"""The front page, which leads to all others."""
 
 LISTING = ".bench-report.json"
-"""The file that lists what was written into a folder, and from what."""
+"""The file that lists the files written into a folder, and identifies their inputs."""
 
 PLAIN = re.compile(r"[a-z0-9][a-z0-9_-]{0,79}")
 
 
 def file_name(name: str) -> str:
-    """A name for a file: the name itself where that is harmless everywhere, else a digest after a dot, which
-    no plain name has.
+    """A file name for any name. A name that is safe on every system stays; others become ``x.DIGEST``, which
+    no safe name can equal because of the dot.
     """
     if PLAIN.fullmatch(name):
         return name
@@ -31,7 +31,7 @@ def file_name(name: str) -> str:
 
 
 def board_page(study: str, dataset: str) -> str:
-    """Address of a study's board on a data set, from the site's root as all others."""
+    """Address of a study's board on a data set. All addresses here start at the site's root."""
     return f"board/{file_name(f'{study}-{dataset}')}.html"
 
 
@@ -51,8 +51,8 @@ def run_page(spec_hash: str) -> str:
 
 
 def _listing(out: Path) -> dict[str, Any]:
-    """What an earlier site wrote into a folder: ``files`` by their paths within it, of a report also the
-    ``stamp`` of what it was made from, and the ``texts`` that a terminal shows of it.
+    """Read the list that an earlier site left in a folder: ``files`` (paths within the folder), ``stamp``
+    (identifies the inputs) and ``texts`` (for a terminal). If it cannot be read, ``files`` is empty.
     """
     try:
         return {"files": [], **json.loads((out / LISTING).read_text(encoding="utf-8"))}
@@ -61,20 +61,20 @@ def _listing(out: Path) -> dict[str, Any]:
 
 
 def unchanged(out: Path, stamp: str) -> list[str] | None:
-    """The texts of a report in a folder, if it is whole and was made from what ``stamp`` names."""
+    """The terminal texts of the report in a folder; None if its files or its ``stamp`` differ."""
     found = _listing(out)
     return found["texts"] if found.get("stamp") == stamp and found["files"] == _files(out) else None
 
 
 def tables(out: Path) -> dict[str, Path]:
-    """The tables of a report as text, by the names of their documents: ``fedsheafhn_table1``."""
+    """Name of a document (``fedsheafhn_table1``) -> text file of its tables in a report."""
     return {
         f"{path.parent.parent.name}_{path.parent.name}": path for path in sorted(out.glob("*/*/table.txt"))
     }
 
 
 def check(out: Path) -> None:
-    """Refuse an ``out`` that is no folder, or one with other files than an earlier site's."""
+    """Refuse an ``out`` that is not a folder, or has files that bench did not write."""
     check_replaceable(out)
     own_files = _listing(out)["files"]
     for name in _files(out):
@@ -85,12 +85,12 @@ def check(out: Path) -> None:
 
 
 def seal(folder: Path, stamp: str = "", texts: Sequence[str] = ()) -> None:
-    """Write down what lies in a folder."""
+    """List the files of a folder in its ``LISTING``, with ``stamp`` and ``texts``."""
     listing = {"stamp": stamp, "files": _files(folder), "texts": texts}
     (folder / LISTING).write_text(json.dumps(listing) + "\n", encoding="utf-8", newline="\n")
 
 
 def _files(folder: Path) -> list[str]:
-    """Paths within a folder of all that is no folder, without the listing itself."""
+    """Sorted paths of all files and links within a folder, without ``LISTING``."""
     paths = [path for path in sorted(folder.rglob("*")) if path.is_symlink() or not path.is_dir()]
     return [path.relative_to(folder).as_posix() for path in paths if path != folder / LISTING]

@@ -1,6 +1,6 @@
-"""The leaderboard's folder: a front page, and pages of boards, methods, data sets and single runs.
+"""The folder of the leaderboard: a front page, and pages of boards, methods, data sets and single runs.
 
-A board has the rows of a study's tables on one data set, measured beside published.
+A board has the rows of a study's tables on one data set, with measured and published values.
 """
 
 from __future__ import annotations
@@ -35,31 +35,31 @@ from bench.studies.study import Study
 from bench.studies.wording import with_std
 
 Row = dict[str, Any]
-"""A row of a frame by the names of its columns, None where a number is missing."""
+"""A row of a frame: column name -> value, or None for a missing number."""
 
 NOT_HERE = "This method is not installed here: nothing is known of it but its runs."
 
 MARKDOWN = MarkdownIt("zero", {"html": False}).enable(
     ["list", "backticks", "code", "fence", "blockquote", "emphasis"]
 )
-"""Renders docstrings, of which no word becomes markup."""
+"""Renders docstrings with a little Markdown: no raw HTML, links or headings."""
 
 
 def build(
     source: Tables, studies: Mapping[str, type[Study]], methods: Mapping[str, type[Method]], out: Path
 ) -> int:
-    """Write the site into ``out``, which is replaced whole; unchanged results give the same bytes. The number
-    of runs.
+    """Write the site and replace all of ``out``; unchanged results give the same bytes. Return the number of
+    runs.
 
     Raises:
-        RequestError: no runs, or ``out`` holds other files than a site's or cannot be written.
+        RequestError: there are no runs, ``out`` holds files not of a site, or ``out`` cannot be written.
     """
     folder.check(out)
     all_studies = [study() for study in studies.values()]
     results = collect(source, all_studies)
     suite = {name for name, cls in methods.items() if cls.__module__.startswith("bench.methods.")}
     sections = [_section(study, results, suite) for study in all_studies]
-    # A shared protocol first, then most numbers; empty ones last.
+    # Studies with a shared protocol come first, then those with most numbers. Studies without any come last.
     sections.sort(key=lambda one: (not one["measured"], not one["about"].shared_protocol, -one["measured"]))
     rows = [row for section in sections for board in section["boards"].values() for row in board]
     with replacing_folder(out) as site:
@@ -99,7 +99,7 @@ def build(
         run_shards.write(source, site / "data", titles, _boards_by_run(rows))
         pages.write("run.html", "run.html.j2")
         shown = [section for section in sections if section["measured"]]
-        shown[:1] = [{**section, "sentences": []} for section in shown[:1]]  # the page begins with these
+        shown[:1] = [{**section, "sentences": []} for section in shown[:1]]  # the headline shows them already
         pages.write(
             folder.INDEX,
             "leaderboard.html.j2",
@@ -116,13 +116,13 @@ def build(
 
 
 def _section(study: Study, results: Results, suite: set[str]) -> dict[str, Any]:
-    """What the front page says of a study: ``sentences`` on what was found, ``boards`` (rows by data set),
-    ``counts`` of verdicts by paper, and how many rows of main tables are ``measured`` in usual settings.
+    """A study on the front page: ``sentences`` on the results, ``boards`` (data set -> rows), ``counts`` of
+    verdicts by paper, and the number of ``measured`` rows of main tables in usual settings.
     """
     ranking = rank(study, results, guests=guests(study, results, suite))
     verdicts = score.verdict_counts(study, score.judged_once(study, results.cells))
     counts = verdicts.rename(index=study.paper_title)
-    counts[STATES["not_run"]] += counts.pop(score.NO_TABLE)  # what no table has is not run either
+    counts[STATES["not_run"]] += counts.pop(score.NO_TABLE)  # values without a table are not run either
     boards = rows_by(board_rows(study, results, ranking), "dataset")
     return {
         "about": study,
@@ -137,7 +137,7 @@ def _section(study: Study, results: Results, suite: set[str]) -> dict[str, Any]:
 
 
 def _boards_by_run(rows: Iterable[Row]) -> dict[str, list[dict[str, str]]]:
-    """Spec hash -> the rows that a run stands in, main tables first."""
+    """Spec hash -> board rows that use the run, main tables first."""
     boards = defaultdict(list)
     for row in sorted(rows, key=lambda row: not row["usual"]):
         address, title = f"{row['board']}#{row['anchor']}", f"{row['study_title']}: {row['where']}"
@@ -148,7 +148,7 @@ def _boards_by_run(rows: Iterable[Row]) -> dict[str, list[dict[str, str]]]:
 
 
 def shown_cells(study: Study, results: Results) -> pd.DataFrame:
-    """The cells of a study's main tables and of its experiments with runs, with columns of their places."""
+    """The cells of a study's main tables and of experiments with runs, joined with columns of the places."""
     places = results.places.set_index("place")
     cells = results.cells[results.cells["study"] == study.name]
     cells = cells.join(places[["column_number", "inner", "line_object", "reads", "main"]], on="place")
@@ -157,17 +157,17 @@ def shown_cells(study: Study, results: Results) -> pd.DataFrame:
 
 
 def board_rows(study: Study, results: Results, ranking: Ranking | None) -> list[Row]:
-    """The rows of a study's boards: each beside its table's first comparison, read by its first measure of
-    accuracy.
+    """The rows of a study's boards. A row has the published value of its table's first comparison, and the
+    table's first measure of accuracy.
 
-    Main tables come first, then experiments. In each table the rows are by column, point, settings (default,
-    tuned, others) and measured mean, the best first; cells without numbers come last. New columns:
+    Main tables come first, then experiments. In a table, rows are sorted by column, point, settings (default,
+    tuned, others) and measured mean, the best first. Cells without numbers come last. New columns:
 
-    usual           of a table that compares methods, in its usual settings
-    title, heading  of the line, and of its table
-    group           its group of ties
-    links           seed, spec_hash and state of each of its runs
-    board, anchor   its page, and its name there
+    usual           whether the table compares methods and the cell has usual settings
+    title, heading  title of the line, title of the table
+    group           number of the group of ties
+    links           seed, spec_hash and state of each run
+    board, anchor   address of the page, and the row's anchor on it
     """
     cells = shown_cells(study, results)
     documents = {document.name: document for document in study.experiments}
@@ -205,10 +205,10 @@ def board_rows(study: Study, results: Results, ranking: Ranking | None) -> list[
 
 
 def with_pictures(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows with ``axis_low`` and ``axis_high``, the ends of the axis that a task's rows share, and where
-    numbers stand on it in percent of its width; what lies beyond an end stands at it.
+    """Add the ends of the axis that a task's rows share (``axis_low``, ``axis_high``) and the positions of
+    numbers in percent of the axis (``at_...``). A number beyond an end is placed at the end.
 
-    The axis spans the means that lie no further from their middle half than one and a half times its width.
+    The axis spans all means within 1.5 interquartile ranges of the quartiles, and one point more at each end.
     """
     rows = rows.assign(axis_low=0.0, axis_high=100.0)
     for _, task in rows.groupby(["heading", "scenario", "clients", "point"]):
@@ -235,7 +235,7 @@ def with_pictures(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def rows_by(rows: Iterable[Row], *names: str) -> dict[Any, list[Row]]:
-    """The rows by their value of a column, or their values of several."""
+    """Value of a column -> rows. For several columns the key is a tuple of values."""
     found = defaultdict(list)
     for row in rows:
         values = tuple(row[name] for name in names)
@@ -244,14 +244,14 @@ def rows_by(rows: Iterable[Row], *names: str) -> dict[Any, list[Row]]:
 
 
 def dataset_title(name: str) -> str:
-    """A data set's own title, the same on every page; its name where it is not installed."""
+    """The title of a data set, the same on every page; its name if it is not installed."""
     kind = DATASETS.all().get(name)
     return kind.title if kind else name
 
 
 def coverage(rows: Sequence[Row]) -> tuple[int, int, list[tuple[str, int]]]:
-    """Of a board's rows in main tables and usual settings: how many have numbers, how many there are, and
-    what became of the others.
+    """Count a board's rows in main tables and usual settings: rows with numbers, all rows, and rows without
+    numbers by state.
     """
     usual_rows = [row for row in rows if row["usual"]]
     missing = Counter(row["verdict"] for row in usual_rows if not row["n"])
@@ -259,10 +259,10 @@ def coverage(rows: Sequence[Row]) -> tuple[int, int, list[tuple[str, int]]]:
 
 
 def guests(study: Study, results: Results, suite: Collection[str]) -> set[str]:
-    """Methods beyond the study's rows and the suite that compete.
+    """The competing methods that are neither lines of the study nor part of the suite.
 
-    All their bundles must be verified, each by a run of the method that was made again: otherwise runs of
-    other methods would have verified it.
+    Every bundle of such a method must be verified, and at least one of the repeated runs must be of this
+    method. Otherwise runs of other methods alone would have verified it.
     """
     competing = {experiment.name for experiment in study.experiments if experiment.competes}
     own_methods = {*suite, *(line.method for line in study.lines)}
@@ -290,7 +290,7 @@ def description(kind: type[Method] | None) -> Markup:
 
 
 def summary(kind: type[Method] | None) -> str:
-    """The first paragraph of these in a line."""
+    """The first paragraph of a method's docstrings in one line."""
     if kind is None:
         return NOT_HERE
     docstrings = _docstrings(kind)
@@ -298,7 +298,7 @@ def summary(kind: type[Method] | None) -> str:
 
 
 def base_of(kind: type[Method] | None, methods: Mapping[str, type[Method]]) -> type[Method] | None:
-    """The first of some methods that a method's class extends."""
+    """The nearest base class of ``kind`` that is among ``methods``; None if there is none."""
     bases = kind.__mro__[1:] if kind else ()
     return next((base for base in bases if methods.get(vars(base).get("name", "")) is base), None)
 
@@ -316,4 +316,4 @@ VALUES = {
     "dataset_title": dataset_title,
     "with_std": with_std,
 }
-"""What all templates of a leaderboard know."""
+"""Values that every template of the leaderboard gets."""

@@ -1,6 +1,6 @@
-"""Single runs as records for the page of a run, in files that the page loads one at a time.
+"""Records of single runs, in files that the page of a run loads one at a time.
 
-A file holds the runs whose spec hashes begin alike: a call with JSON, deflated and in Base64.
+A file holds the runs whose spec hashes share two first characters: a call with deflated JSON in Base64.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from bench.studies.members import client_rows
 def write(
     source: Tables, folder: Path, titles: Mapping[str, str], boards: Mapping[str, Sequence[Mapping[str, str]]]
 ) -> None:
-    """Write ``runs-00.js``, ... with every run of the source by its spec hash.
+    """Write every run of the source to ``runs-00.js``, ..., by its spec hash.
 
-    ``titles`` are the methods' titles by name, ``boards`` by spec hash the rows that a run stands in: their
-    ``address`` and ``title``, and the ``stage`` and ``rule`` that they are read at.
+    ``titles`` maps a method's name to its title. ``boards`` maps a spec hash to the board rows that use the
+    run: ``address`` and ``title`` of the row, ``stage`` and ``rule`` of its reading.
     """
     environments = source.table("environments")
     descriptions = dict(zip(environments["id"], map(json.loads, environments["description"]), strict=True))
     runs = source.runs().sort_values("spec_hash", ignore_index=True)
-    # Results of a sixteenth of the runs are in memory at a time.
+    # By first character: only a sixteenth of the results is in memory at a time.
     for _, block in runs.groupby(runs["spec_hash"].str[:1]):
         results = _results(source, block.loc[block["state"] == "done", "id"].tolist())
         stored = json.loads(block.to_json(orient="records", date_format="iso", date_unit="s"))
@@ -57,8 +57,8 @@ def write(
 
 
 def _results(source: Tables, runs: list[int]) -> dict[int, list[list[Any]]]:
-    """Run -> accuracy in percent by split, stage and rule: mean over clients, mean over their samples, sample
-    standard deviation over clients, lowest; None where a number is missing.
+    """Run -> rows: split, stage, rule, then accuracy in percent (mean over clients, mean over samples, sample
+    standard deviation over clients, lowest client). None stands for a missing number.
     """
     rows = client_rows(source, runs, ACCURACY)
     rows = rows[rows["split"].isin(("test", "val"))]

@@ -1,4 +1,4 @@
-"""Pages from the templates of this package, and the files that every page needs beside it."""
+"""Fill the templates of this package, and copy the files that every page needs."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ ASSETS = files("bench.site") / "assets"
 
 
 class Pages:
-    """Writes the pages of one site into a folder, which gets the style sheet and other ``assets`` at once.
+    """Writes the pages of one site into a folder. The style sheet and ``assets`` are copied at the start.
 
-    All ``templates`` know some values. HTML is escaped, an unknown name is an error.
+    Every template gets ``values``. HTML is escaped; an unknown name is an error.
     """
 
     def __init__(self, folder: Path, assets: Sequence[str] = (), **values: Any) -> None:
@@ -41,7 +41,7 @@ class Pages:
             (folder / "assets" / name).write_bytes((ASSETS / name).read_bytes())
 
     def write(self, address: str, template: str, **values: Any) -> None:
-        """Fill a template. ``root`` leads it back to the folder; a number keeps its percent sign."""
+        """Fill a template. It gets ``root``, the way back to the folder. Lines never break before "%"."""
         page = self.templates.get_template(template).render(root="../" * address.count("/"), **values)
         text = re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", page)
         path = self._folder / address
@@ -50,6 +50,6 @@ class Pages:
 
 
 def records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows of a frame by column, None where a number is missing."""
+    """The rows of a frame as dictionaries by column name; None for a missing number."""
     columns = [table[name].astype(object).where(table[name].notna(), None).tolist() for name in table]
     return [dict(zip(map(str, table), row, strict=True)) for row in zip(*columns, strict=True)]
