@@ -21,6 +21,7 @@ from bench.engine.methods import METHODS
 from bench.hyper import hyper_parameters
 from bench.report.document import css_class, symbol
 from bench.site.leaderboard import base_of, description, summary
+from bench.sources import RawFile
 from bench.studies.study import STUDIES
 
 REST = ("limits", "search", "meaning")
@@ -113,6 +114,10 @@ def method_page(method: type[Method], cells: pd.DataFrame) -> list[str]:
     return lines
 
 
+def _checksum(file: RawFile) -> str:
+    return f"sha256:{file.sha256}" if file.sha256 else f"md5:{file.md5}" if file.md5 else ""
+
+
 def dataset_page(kind: type[Dataset], cells: pd.DataFrame) -> list[str]:
     """Source, files and measured cells of a data set."""
     at_hand = "comes with the package" if kind.embedded else "downloaded, or found in a data root"
@@ -129,7 +134,7 @@ def dataset_page(kind: type[Dataset], cells: pd.DataFrame) -> list[str]:
     ]
     lines = [f"# {kind.title}", "", *table(("", ""), facts), ""]
     if kind.files:
-        rows = [(code(file.path), code(":".join(file.checksum or ()))) for file in kind.files]
+        rows = [(code(file.path), code(_checksum(file))) for file in kind.files]
         lines += ["## Raw files", "", *table(("File", "Checksum"), rows), ""]
     if len(cells):
         lines += ["## Measured", "", *measured(cells, ""), ""]
