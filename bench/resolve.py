@@ -84,8 +84,9 @@ def default_hyper(data: type[Dataset], kind: type[Method]) -> dict[str, Any]:
 def run_of(kind: type[Method]) -> str:
     """Name of the method whose runs hold the models: the base if ``kind`` only shows its other stage."""
     own_names = {name for name in vars(kind) if not name.startswith("__")}
-    base_name = getattr(kind.__base__, "name", "")
-    return base_name if base_name and own_names == {"name", "title", "stage"} else kind.name
+    base, *others = kind.__bases__
+    is_reading = own_names == {"name", "title", "stage"} and not others
+    return vars(base).get("name", kind.name) if is_reading else kind.name
 
 
 def resolve(

@@ -10,7 +10,8 @@ from bench.dataset import DATASETS
 from bench.engine.methods import METHODS
 from bench.errors import RequestError, unknown
 from bench.hyper import HyperParameters, tunable
-from bench.resolve import parse_overrides, resolve
+from bench.methods.fedavg import FedAvg
+from bench.resolve import parse_overrides, resolve, run_of
 
 
 def on_cora(method: str, **overrides: Any) -> Any:
@@ -43,6 +44,42 @@ def test_settings_that_are_part_of_a_method_stand_between_the_data_sets_and_the_
     assert resolve("cora", "non-overlapping", 10, "fedper", 0, wanted).protocol.initial == "own"
     rest = resolve("cora", "non-overlapping", 10, "fedper", 0).protocol.model_dump(exclude={"initial"})
     assert rest == DATASETS.named("cora").protocol.model_dump(exclude={"initial"})
+
+
+class Mixin:
+    """What makes another method of a class that is beside it."""
+
+    def shared(self) -> tuple[str, ...]:
+        return ()
+
+
+class Sends(FedAvg):
+    """A base without a name: no runs are its own."""
+
+    shared = Mixin.shared
+
+
+@pytest.mark.parametrize(
+    ("bases", "values", "runs"),
+    [
+        ((FedAvg,), {"stage": "trained"}, "fedavg"),
+        ((FedAvg,), {"stage": "trained", "shared": Mixin.shared}, "other"),
+        ((FedAvg,), {}, "other"),
+        ((Sends,), {"stage": "trained"}, "other"),
+        ((FedAvg, Mixin), {"stage": "trained"}, "other"),
+        ((Mixin, FedAvg), {"stage": "trained"}, "other"),
+    ],
+)
+def test_only_a_class_that_changes_nothing_but_the_stage_shows_runs_of_its_base(
+    bases: tuple[type, ...], values: dict[str, Any], runs: str
+) -> None:
+    assert run_of(type("Other", bases, {"name": "other", "title": "Other", **values})) == runs
+
+
+@pytest.mark.parametrize("name", ["client", "protocol", "adapt"])
+def test_a_method_of_0_2_0_with_a_name_that_nothing_uses_is_refused(name: str) -> None:
+    with pytest.raises(TypeError, match=name):
+        type("Old", (FedAvg,), {name: {}})
 
 
 def test_hyper_parameters_have_the_values_of_the_data_set_s_study() -> None:

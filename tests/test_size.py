@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 KINDS = {".py", ".j2", ".html", ".css", ".js"}
 
 CEILINGS = {
-    "bench": 2132,
+    "bench": 2133,
     "bench/cli": 1596,
     "bench/contract": 905,
     "bench/engine": 2607,

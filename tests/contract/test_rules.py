@@ -83,6 +83,12 @@ class Misnames(Own):
     settings: ClassVar[dict[str, object]] = {"protocol.rouds": 3}
 
 
+class MisnamesASection(Own):
+    """A setting of a section that is none."""
+
+    settings: ClassVar[dict[str, object]] = {"clients.model": "gcn"}
+
+
 class SearchesTooFar(Own):
     """A search beyond its limit."""
 
@@ -268,6 +274,7 @@ BREAKS: list[tuple[Rule, type[Own], str]] = [
     (hooks_are_spelt_right, Misspells, r"agregate.* call it aggregate\(\)"),
     (hooks_are_spelt_right, ForgetsAnArgument, r"load\(self, own, message\)"),
     (describes_itself, Misnames, "protocol.rouds: .*got 3"),
+    (describes_itself, MisnamesASection, "clients.model"),
     (describes_itself, SearchesTooFar, "search.groups: .*got 0"),
     (a_run_goes_on_where_it_was_saved, KeepsAFunction, "'squash'"),
     (a_run_goes_on_where_it_was_saved, ForgetsACount, "checkpoint"),
