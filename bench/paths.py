@@ -35,12 +35,12 @@ def default_database() -> str:
     return f"sqlite:///{home() / 'bench.db'}"
 
 
-# Written whole -----------------------------------------------------------------------------------
-
-
 def write_csv(path: Path, table: pd.DataFrame) -> None:
     """Write a frame as CSV, fractions with four decimals; equal frames give equal bytes."""
     table.to_csv(path, index=False, float_format="%.4f", lineterminator="\n")
+
+
+# Written whole -----------------------------------------------------------------------------------
 
 
 def check_replaceable(out: Path) -> None:

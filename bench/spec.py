@@ -167,7 +167,7 @@ class RunSpec(_Part):
     @property
     def cell(self) -> str:
         """Hash of the run's cell: SHA-256 of the canonical form without the seed, hexadecimal."""
-        return sha256(canonical_json(self.cell_tree()))
+        return cell_of(self.canonical())
 
     @property
     def cell_on_any_partition(self) -> str:

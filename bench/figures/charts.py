@@ -79,8 +79,7 @@ def _lines(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _members(shown: DocumentCells, lines: pd.DataFrame, stage: str = "trained", rule: str = "") -> Members:
     """The runs with numbers of these lines. The clients' test scores are read only if a ``rule`` is given."""
-    results = shown.results
-    rows = results.members[results.members["is_done"] & results.members["place"].isin(lines["place"])]
+    results, rows = shown.results, shown.results.done_of(lines)
     test = results.clients_at(stage, rule) if rule else pd.DataFrame()
     return Members(rows, results.source, ACCURACY, stage, rule, test, results.settings)
 
@@ -104,14 +103,13 @@ def _figures(
     """One figure with panels of a ``kind``, or one for each data set; none if ``data`` is empty.
 
     The data keeps ``panel``, federation, ``method`` and ``columns``. Seeds are added to the caption.
-    They are split for more than ``PAGE`` panels, or several panels if one has more than ``FEW`` curves.
+    Data sets are apart if there are over ``PAGE`` panels, or several and one has over ``FEW`` curves.
     """
-    study, experiment, members = shown.study, shown.experiment, shown.results.members
+    study, experiment = shown.study, shown.experiment
     lines = data.groupby("panel")["line_number"].nunique()
     is_crowded = kind == "curves" and bool((lines > FEW).any())
     is_split = len(lines) > (1 if is_crowded else PAGE)
-    places = shown.cells.loc[shown.cells["usual"], "place"]
-    seeds = ranges(members.loc[members["is_done"] & members["place"].isin(places), "seed"])
+    seeds = ranges(shown.results.done_of(shown.cells[shown.cells["usual"]])["seed"])
     caption = f"{caption}{SMALL_DRAWINGS if is_crowded else ''} Seeds: {seeds}."
     figures = []
     data = data.assign(part=data["dataset"] if is_split else "").sort_values("panel", kind="stable")

@@ -174,7 +174,7 @@ def _with_evidence(results: Results, studies: Mapping[str, Study], readings: pd.
         accuracies = accuracy_by_run(clients)
         for name, part in parts_of(same, "study"):
             by_run = accuracies[studies[name].average]
-            shown = members[members["place"].isin(part["place"])]
+            shown = results.done_of(part)
             for beside in ("baseline", "control") if is_accuracy else ("baseline",):
                 numbers = shown[beside].map(by_run).groupby(shown["place"]).agg(["count", "mean", "std"])
                 names = [f"{beside}_n", f"{beside}_mean", f"{beside}_std"]

@@ -37,7 +37,6 @@ DEFAULT, TUNED, OTHER = "default", "tuned", "other settings"
 SettingsOf = dict[str, Settings]
 """Cell -> its settings by dotted key."""
 
-
 UsualRuns = dict[tuple[str, str, int, str], PlannedCell]
 """Dataset, scenario, clients and method -> the runs in usual settings."""
 

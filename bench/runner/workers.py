@@ -36,7 +36,6 @@ OUT_OF_MEMORY = (  # torch raises plain errors with these texts
     "CUBLAS_STATUS_ALLOC_FAILED",
 )
 
-
 PACKAGES = (  # their versions are stored with a run
     "alembic",
     "numpy",

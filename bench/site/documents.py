@@ -10,7 +10,6 @@ import pandas as pd
 from PIL import Image
 
 from bench.figures.drawing import DPI, Drawings
-from bench.figures.panels import Figure
 from bench.frames.graded_cells import WRITTEN
 from bench.frames.stored_runs import UsualRuns
 from bench.paths import replacing_folder, write_csv
@@ -44,11 +43,9 @@ def write(report: list[Part], out: Path, drawings: Drawings, stamp: str = "") ->
     """
     folder.check(out)
     with replacing_folder(out) as new_folder:
-        stems: dict[Figure, Path] = {}
         documents = [document for part in report for document in part.documents]
         for document in documents:
             _write_files(document, new_folder / document.folder)
-            stems |= {figure: new_folder / document.stem(figure) for figure in document.figures}
         cells = pd.concat([document.cells for document in documents if not document.is_statistic])
         write_csv(new_folder / "cells.csv", cells.loc[cells["primary"], WRITTEN])
         links = {"cells.csv": "All cells as CSV"}
@@ -58,9 +55,10 @@ def write(report: list[Part], out: Path, drawings: Drawings, stamp: str = "") ->
         texts = [brief, terminal.remarks(report), terminal.beside(report)]
         for part in report:
             for document in part.documents:
-                drawings.save({figure: stems[figure] for figure in document.figures})  # waits for drawings
+                stems = {figure: new_folder / document.stem(figure) for figure in document.figures}
+                drawings.save(stems)  # waits for these drawings
                 kinds = [list(figures) for _, figures in groupby(document.figures, lambda one: one.caption)]
-                images = {figure: _image(stems[figure]) for figure in document.figures}
+                images = {figure: _image(stem) for figure, stem in stems.items()}
                 address, names = f"{document.folder}/{folder.INDEX}", {"kinds": kinds, "images": images}
                 pages.write(address, "document.html.j2", part=part, document=document, **names)
         folder.seal(new_folder, stamp, texts)

@@ -79,12 +79,12 @@ class Bundle(Tables):
             tables = {table: self._rows(table) for table in SCHEMAS}
             check_rows(folder, {**tables, "environments": environments, "partitions": partitions})
         environments.insert(0, "id", range(1, len(environments) + 1))
-        runs = self._rows("runs")  # the columns come in the order of the database's
+        runs = self._rows("runs")  # its columns have the order of the database's, which has more
         numbers = runs["environment"].map(environments.set_index("hash")["id"]).astype(np.int64)
         runs = runs.assign(environment=numbers).rename(columns={"environment": "environment_id"})
         runs.insert(0, "id", np.arange(1, len(runs) + 1))
-        runs.insert(3, "cell", runs["spec"].map(cell_of).astype("str"))
-        runs.insert(12, "traceback", "")
+        runs.insert(list(runs).index("spec") + 1, "cell", runs["spec"].map(cell_of).astype("str"))
+        runs.insert(list(runs).index("reason") + 1, "traceback", "")
         runs = runs.assign(bundle="", bundle_state="", bundle_sampled=False)
         self._tables = {"runs": runs, "environments": environments, "partitions": partitions}
 

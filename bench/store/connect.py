@@ -38,7 +38,7 @@ REVISIONS = sorted(path.name[:4] for path in (MIGRATIONS / "versions").glob("0*.
 """The revisions that can be brought up to date, oldest first; the first is that of version 0.2.0."""
 
 HEAD = REVISIONS[-1]
-"""The revision that ``bench.store.tables`` describes."""
+"""The revision that ``bench.store.models`` describes."""
 
 
 class Database:

@@ -25,7 +25,6 @@ from bench.studies.settings import Column, Reading, Settings, settings_of
 Figure = Literal["lines", "convergence", "differences", "points"]
 """Figures that an experiment may have; ``bench.figures.charts`` draws them."""
 
-
 Targets = tuple[tuple[str, str], ...]
 """Papers and their tables, in order. A cell is compared with the first value that these print for it."""
 
@@ -92,17 +91,14 @@ class Experiment:
         """The runs that the grid plans, by column, line and point; empty for a main table."""
         if self.main:
             return {}
-        grid = load_grid(self.grid)
-        cells = {}
+        grid, cells = load_grid(self.grid), {}
+        per_seed = grid.partition_per_seed
         for point, column, line in product(self.points, self.columns, self.lines):
             where = column.dataset, column.scenario, column.clients
             has_point = line.points is None or point.label in line.points
             if has_point and line.only.has(*where) and point.only.has(*where):
                 variant = {**line.settings, **point.settings}
-                spec, per_seed = (
-                    plan(grid, *where, line.runs, variant, grid.seeds[0]).spec,
-                    grid.partition_per_seed,
-                )
+                spec = plan(grid, *where, line.runs, variant, grid.seeds[0]).spec
                 hashes = tuple(spec.with_seed(seed, per_seed).hash for seed in grid.seeds)
                 cells[column, line, point] = PlannedCell(settings_of(spec, per_seed), grid.seeds, hashes)
         return cells
