@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
+import sys
 import textwrap
 import warnings
 from collections.abc import Mapping
@@ -101,7 +103,7 @@ class Drawings:
         self._queue.append((figure, style.families(f"{figure} {' '.join(figure.panels)}"), stem, self._kinds))
         if self._workers > 1 and (self._pool or len(self._queue) >= MANY):
             self._pool = self._pool or ProcessPoolExecutor(
-                self._workers, get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_IGN)
+                self._workers, get_context("spawn"), _stay_in_the_background
             )
             self._jobs |= {job[0]: self._pool.submit(_draw_files, *job) for job in self._queue}
             self._queue.clear()
@@ -122,6 +124,13 @@ class Drawings:
             for kind in self._kinds:
                 shutil.move(self._begun[figure].with_suffix(kind), f"{stem}{kind}")
             write_csv(Path(f"{stem}.csv"), figure.data.drop(columns="panel"))
+
+
+def _stay_in_the_background() -> None:
+    """Leave interrupts to the caller, and the first place at a core."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if sys.platform != "win32":
+        os.nice(5)
 
 
 def _draw_files(figure: Figure, fonts: list[str], stem: Path, kinds: tuple[str, ...]) -> None:

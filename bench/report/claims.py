@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import partial
 from math import inf, nan
 from typing import Any
 
@@ -53,10 +54,14 @@ def answered(study: Study, results: Results, cells: pd.DataFrame, claims: Sequen
     board = board.merge(results.places[["place", "column_number", "inner"]], on="place")
     board = board.assign(done=board["place"].map(results.done_of(board)["place"].value_counts()))
     tables = {str(name): lines for name, lines in board.groupby("document")}
+    results = results._replace(values=results.values[results.values["place"].isin(board["place"])])
+    accuracies = board[(board["measure"] == "") | (board["position"] == 0)].sort_values("measure")
+    scores = scores_of(results, accuracies.drop_duplicates("place"), study.average)
+    places_of = partial(_places, study, results, _by_place(scores, CLIENT))
     rows = []
     for number, claim in enumerate(claims):
         whole, reduced = (
-            [row for name in names if name in tables for row in _places(study, results, claim, tables[name])]
+            [row for name in names if name in tables for row in places_of(claim, tables[name])]
             for names in (claim.tables, claim.reduced)
         )
         is_measured = [any(place["differences"] for place in places) for places in (whole, reduced)]
@@ -75,10 +80,12 @@ def answered(study: Study, results: Results, cells: pd.DataFrame, claims: Sequen
     return pd.DataFrame(rows, columns=[*PUBLIC, "number", "distance", "is_reduced"])
 
 
-def _places(study: Study, results: Results, claim: Claim, table: pd.DataFrame) -> list[Row]:
+def _places(
+    study: Study, results: Results, scores: dict[int, Numbers], claim: Claim, table: pd.DataFrame
+) -> list[Row]:
     """The measured and the published difference between a claim's sides, at every place of a table.
 
-    Accuracies are compared client by client, other measures by seed.
+    Accuracies are compared client by client (``scores`` by place), other measures by seed.
     """
     order = [*claim.first, *claim.second]
     if not set(order) <= set(table["line"]):
@@ -97,9 +104,7 @@ def _places(study: Study, results: Results, claim: Claim, table: pd.DataFrame) -
     done = cells.drop_duplicates("place").set_index("place")["done"]
     by_seed = {place: one for place, one in _by_place(values, ["seed"]).items() if len(one) == done[place]}
     is_by_client = bool(claim.second) and not (claim.measure or claim.average or claim.second_clients)
-    numbers = by_seed
-    if is_by_client:
-        numbers = _by_place(scores_of(results, cells, study.average), CLIENT)
+    numbers = scores if is_by_client else by_seed
 
     cells_by_place = defaultdict(list)
     for cell in rows_of(cells[CELL]):
@@ -141,10 +146,10 @@ def _places(study: Study, results: Results, claim: Claim, table: pd.DataFrame) -
 
 def _by_place(rows: pd.DataFrame, unit: list[str]) -> dict[int, Numbers]:
     """Place -> value by unit."""
-    return {
-        place: dict(zip(zip(*(part[name] for name in unit), strict=True), part["value"], strict=True))
-        for place, part in parts_of(rows, "place")
-    }
+    numbers: dict[int, Numbers] = defaultdict(dict)
+    for place, *key, value in zip(*(rows[name] for name in ("place", *unit, "value")), strict=True):
+        numbers[place][tuple(key)] = value
+    return numbers
 
 
 def _mean(parts: Sequence[Numbers]) -> Numbers:
