@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 
 def check_method(file: Path) -> int:
-    """Check the methods of a Python file against the contract, and say what to mend.
+    """Check the methods of a Python file against the contract, and print what to change.
 
-    The methods run for a few rounds on a small made-up federation; no data is needed.
+    The methods run for a few rounds on a small artificial federation; no data is needed.
 
     Args:
         file: A file with one or more classes that extend bench.engine.method.Method.
@@ -76,7 +76,7 @@ def check_gpu() -> int:
 
 
 def doctor() -> int:
-    """Report the environment, devices, storage, database, plug-ins and data, and say what to fix."""
+    """Report the environment, devices, storage, database, plug-ins and data, and print what to fix."""
     grid = Table.grid(padding=(0, 2))
     count = 0
     for topic in (_software, _storage, _database, _plugins, _data):
@@ -166,13 +166,13 @@ def speed(
     rounds: int = 9,
     devices: str = "cpu",
 ) -> None:
-    """Measure seconds a round, on graphs against a sequential reference.
+    """Measure the seconds of a round. On graphs, compare them with a sequential reference.
 
     Args:
-        clients: Numbers of clients; 10,50,100 by default, 20 on images.
-        method: Methods, by default FedAvg.
-        rounds: Rounds measured, after two to warm up; the median is reported.
-        devices: cpu, on all cores, or a GPU such as cuda or cuda:1.
+        clients: Numbers of clients; default: 10,50,100 on graphs, 20 on images.
+        method: Methods; default: FedAvg.
+        rounds: Measured rounds, after two warm-up rounds; the median is reported.
+        devices: cpu (all cores), or a GPU such as cuda or cuda:1.
     """
     from bench.dataset import DATASETS
     from bench.runner.workers import choose

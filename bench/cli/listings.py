@@ -17,11 +17,11 @@ from bench.errors import RequestError
 def datasets(name: str | None = None, /) -> None:
     """List the data sets, or describe one: its source, scenarios and default settings.
 
-    Data that are embedded come with the package; 'bench data fetch -d NAME' gets those that are not at hand.
-    'bench data stats -d NAME' says how large they are.
+    Embedded data sets come with the package; 'bench data fetch -d NAME' downloads the others.
+    'bench data stats -d NAME' prints their sizes.
 
     Args:
-        name: A data set; default: a line for each.
+        name: A data set; default: one line for each data set.
     """
     from bench.dataset import DATASETS
     from bench.sources import Sources
@@ -53,13 +53,13 @@ def datasets(name: str | None = None, /) -> None:
 
 
 def grids(name: str | None = None, /) -> None:
-    """List the grids, or print one: its file, and how many runs it plans.
+    """List the grids, or print one grid: its file, and the number of runs that it plans.
 
-    'bench sweep --grid NAME --dry-run' says which of its runs are done and what the rest costs. A TOML file
-    of your own is a grid, too (docs/extending.md).
+    'bench sweep --grid NAME --dry-run' prints which of its runs are done and the cost of the rest. A TOML
+    file of your own is a grid, too (docs/extending.md).
 
     Args:
-        name: A grid or a TOML file; default: a line for each.
+        name: A grid or a TOML file; default: one line for each grid.
     """
     from bench.grids import expand, grid_names, load_grid
     from bench.grids.grid import grid_text
@@ -74,12 +74,12 @@ def grids(name: str | None = None, /) -> None:
 
 
 def methods(name: str | None = None, /) -> None:
-    """List the methods, or describe one: its paper, what it does, its hyper-parameters.
+    """List the methods, or describe one: its paper, algorithm and hyper-parameters.
 
-    Methods of your own are listed, too (BENCH_PLUGINS, docs/extending.md).
+    Your own methods are listed, too (BENCH_PLUGINS, docs/extending.md).
 
     Args:
-        name: A method; default: a line for each.
+        name: A method; default: one line for each method.
     """
     from rich.markdown import Markdown
 
@@ -150,15 +150,15 @@ def fetch(*, dataset: options.OneDataset, data_root: options.DataRoot = None) ->
 
 @data.command
 def stats(*, dataset: options.OneDataset | None = None) -> None:
-    """Print the statistics of data sets that papers print, beside those measured, which come with the suite.
+    """Print statistics of data sets: the published and the measured ones, which come with the suite.
 
     Graphs: counts are means over clients (edges in both directions), clustering is the mean local
-    coefficient, heterogeneity the median Jensen-Shannon distance between two clients' classes. Hypergraphs,
-    and graphs with hyperedges: hyperedges with members at two or more clients, and edges between clients,
-    means over several partitions.
+    coefficient, heterogeneity is the median Jensen-Shannon distance between the classes of two clients.
+    Hypergraphs: the numbers of hyperedges with members at two or more clients, and of edges between
+    clients. Both are means over several partitions.
 
     Args:
-        dataset: One data set; default: every data set that a paper describes.
+        dataset: One data set; default: every data set with published statistics.
     """
     from bench.dataset import DATASETS
     from bench.studies.dataset_tables import shipped_statistics, texts  # imports all studies
@@ -184,12 +184,12 @@ def export_clients(
     scenario: options.OneScenario,
     clients: options.OneClientCount,
 ) -> None:
-    """Write the clients of a data set into FILE (NPZ): ids, split masks and their hash.
+    """Write the clients of a data set into an NPZ file: ids, split masks and their hash.
 
-    They are those of the data set's own partition seed and split.
+    Partition seed and split are the data set's default ones.
 
     Args:
-        file: The file to write; its arrays are described in docs/extending.md.
+        file: The file to write; docs/extending.md describes its arrays.
     """
     from bench.dataset import DATASETS
     from bench.federation import assignment_file
@@ -210,13 +210,13 @@ def import_clients(
     scenario: options.OneScenario | None = None,
     data_root: options.DataRoot = None,
 ) -> None:
-    """Check a file with the clients' items and use these clients for runs of the same request.
+    """Check a file with the items of every client. Later runs with the same options use these clients.
 
-    What the file does not say of its data set and clients has to be named; what both say has to agree.
+    Options must name what the file lacks, such as its data set. If both name it, they must agree.
 
     Args:
-        file: An NPZ file, from 'bench data export' or of the same arrays without hash, or a
-            CSV file with the columns client, item and role; whatever does not fit the data set is refused.
+        file: An NPZ file from 'bench data export', an NPZ file with the same arrays but no hash, or a CSV
+            file with the columns client, item and role. A file that does not fit the data set is refused.
     """
     from bench.federation.exchange import install
 

@@ -55,20 +55,20 @@ Settings = Annotated[tuple[str, ...], _several("--set")]
 Flag = Annotated[bool, Parameter(show_default=False)]
 AsJson = Annotated[Flag, Parameter(name="--json", help="Print JSON on standard output.")]
 Database = Annotated[str | None, Parameter(name="--db", help="Default: sqlite:///BENCH_HOME/bench.db.")]
-DataRoot = Annotated[Path | None, Parameter(help="Folder searched first for raw files.")]
-Own = Annotated[Flag, Parameter(help="Only the database: leave out the results that come with the suite.")]
-Shipped = Annotated[Flag, Parameter(help="Only the results that come with the suite, without the database.")]
-METRIC_HELP = "What clients are scored by; verdicts are of accuracy alone. roc_auc is of two classes."
+DataRoot = Annotated[Path | None, Parameter(help="Folder that is searched first for raw files.")]
+Own = Annotated[Flag, Parameter(help="Show your database alone, not the results that come with the suite.")]
+Shipped = Annotated[Flag, Parameter(help="Show the results that come with the suite, not your database.")]
+METRIC_HELP = "Score of the clients. Verdicts exist for accuracy alone; roc_auc needs two classes."
 ByMetric = Annotated[Metric, Parameter(help=METRIC_HELP)]
 
 
 @Parameter(name="*")
 @dataclass(frozen=True)
 class CellFilters:
-    """Which cells; an option that is left out lets all through.
+    """Select cells; without options, all cells are selected.
 
     Args:
-        dataset: Only this data set, or several: -d cora,citeseer or -d cora -d citeseer; so may -s, -k, -m.
+        dataset: Only this data set, or several: -d cora,citeseer or -d cora -d citeseer. Same for -s, -k, -m.
         scenario: Only this scenario.
         clients: Only this number of clients.
         method: Only this method.
@@ -88,7 +88,7 @@ class CellFilters:
 @Parameter(name="*")
 @dataclass(frozen=True)
 class RunFilters(CellFilters):
-    """Which runs."""
+    """Select runs."""
 
     seed: Annotated[Seeds, Parameter(help="Only this seed, or several, such as 0-4,7.")] = ()
 
@@ -105,16 +105,16 @@ ALL_CELLS, ALL_RUNS = CellFilters(), RunFilters()
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Machines(Placement):
-    """Where runs are made, and what they may use there.
+    """Where runs are made, and the resources that they may use.
 
     Args:
-        jobs: Runs at a time over all devices; default: one for each core, on GPUs at most four for each.
-        threads: Threads of one run; default 1, which two runs side by side use best. May change last digits.
+        jobs: Runs at the same time, over all devices; default: one a core, and at most four a GPU.
+        threads: Threads of one run; default: 1. More make parallel runs slower, and may change last digits.
         devices: cpu, cuda, or GPUs such as cuda:0,cuda:1; default: every visible GPU, else cpu.
-        backend: Where runs are made: local (this machine), ray (this machine's Ray cluster or RAY_ADDRESS,
-            with as many --jobs as it has room for) or slurm (a Slurm job each, 32 at a time). On a cluster
-            --devices is cpu or cuda.
-        slurm: What Slurm gives every job, such as partition=gpu; may be given several times.
+        backend: Where runs are made: local (this machine), ray (the Ray cluster of this machine or of
+            RAY_ADDRESS; default for --jobs: as many as fit) or slurm (one Slurm job a run, 32 at a time).
+            On a cluster, --devices is cpu or cuda.
+        slurm: A resource that Slurm gives every job, such as partition=gpu; may be given several times.
     """
 
     jobs: PositiveInt | None = None

@@ -27,13 +27,13 @@ def report(
     document: Annotated[str | None, Parameter(name="--print")] = None,
     only_main: Annotated[bool, Parameter(parse=False)] = False,
 ) -> None:
-    """Set what was measured beside what was published, as tables and figures.
+    """Write tables and figures: the measured numbers beside the published ones.
 
     Args:
-        study: Only this study, or several (fedsheafhn, fedhgn, ...); default: all that have runs.
-        out: Folder for the files.
-        pdf: Draw the figures as PDF, too.
-        document: Print this table, such as fedsheafhn_table1, in place of the most important lines.
+        study: Only this study, or several (fedsheafhn, fedhgn, ...); default: all studies with runs.
+        out: Folder of the report.
+        pdf: Write the figures as PDF, too.
+        document: Print this table, such as fedsheafhn_table1, in place of the summary.
     """
     from bench.frames.whole_frames import stamp as stamp_of
     from bench.report.request import Request

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 def export(out: Path, *, filters: options.RunFilters = options.ALL_RUNS, db: options.Database = None) -> None:
-    """Write runs that have an outcome as a bundle: a folder of JSON and Parquet files.
+    """Write the runs with an outcome as a bundle: a folder of JSON and Parquet files.
 
     The states done, diverged, not_applicable and oom are outcomes.
 
     Args:
-        out: The bundle's folder: a new one, or a bundle, which is replaced.
+        out: The bundle's folder. An older bundle there is replaced.
     """
     from bench.runner import display
     from bench.store import bundle, open_store
@@ -38,12 +38,11 @@ def export(out: Path, *, filters: options.RunFilters = options.ALL_RUNS, db: opt
 
 
 def import_bundle(bundle: Path, /, *, db: options.Database = None) -> None:
-    """Check a bundle and write its runs into the database, in one step or not at all.
+    """Check a bundle and write its runs into the database: all of them or none.
 
-    A stored run that is done, diverged or not applicable stays, and the bundle's is skipped. A stored run
-    that failed, had no data or ran out of memory gives way to such a one of the bundle. Imported runs count
-    as done in a sweep, keep the bundle's name and are unverified until 'bench verify' has made a sample of
-    them again.
+    A stored run that is done, diverged or not applicable is kept, and the bundle's run is skipped. A stored
+    run that failed, had no data or ran out of memory is replaced. In a sweep, imported runs count as done.
+    They keep the name of the bundle, and are unverified until 'bench verify' has repeated a sample of them.
 
     Args:
         bundle: The bundle's folder (docs/results-format.md).
@@ -57,17 +56,17 @@ def import_bundle(bundle: Path, /, *, db: options.Database = None) -> None:
     print(f"{source.name}: {text.format(**counts)}: stored already")
 
 
-results = App(name="results", help="Keep a folder of results with one bundle a study and data set.")
+results = App(name="results", help="Maintain a folder with one bundle for each study and data set.")
 
 
 @results.command
 def add(bundle: Path, /, *, folder: Path) -> None:
-    """Put the runs of a bundle into the bundles of the studies and data sets that they belong to.
+    """Add the runs of a bundle to the bundles of their studies and data sets.
 
-    A run takes the place of one of the same spec, unless it ran out of memory and that did not.
+    A run replaces a run of the same spec, unless it ran out of memory and the older one did not.
 
     Args:
-        folder: Such as results/measured.
+        folder: The folder with all bundles, such as results/measured.
     """
     from bench.runner import display
     from bench.store.bundle import Bundle
@@ -87,19 +86,18 @@ def verify(
     filters: options.CellFilters = options.ALL_CELLS,
     db: options.Database = None,
 ) -> int:
-    """Make a random sample of a bundle's runs again and compare.
+    """Repeat a random sample of a bundle's runs and compare the results.
 
-    The bundles that come with the suite are known by their names, which 'bench runs show CELL' prints:
-    'bench verify fedsheafhn/cora -m fedavg' makes three shipped runs of FedAvg on Cora again.
+    A bundle that comes with the suite is given by its name, which 'bench runs show CELL' prints:
+    'bench verify fedsheafhn/cora -m fedavg' repeats three shipped runs of FedAvg on Cora.
 
-    docs/results-format.md says when a run agrees. Where the bundle was imported, the database calls it
-    verified or contradicted from then on. Exit code 0: all agree; 1: one differs, or nothing can be said of
-    one.
+    docs/results-format.md says when a run agrees. If the bundle was imported, the database then calls it
+    verified or contradicted. Exit code 0: all runs agree; 1: a run differs or cannot be compared.
 
     Args:
-        bundle: The bundle's folder, or the name of one that comes with the suite.
-        sample: How many runs: one of every method that the filters leave, as far as it reaches, then any.
-        draw_seed: Seed of the draw; by default a fresh one, which whoever made the bundle cannot know.
+        bundle: The bundle's folder, or the name of a bundle that comes with the suite.
+        sample: Number of runs: first one of every selected method, then any others.
+        draw_seed: Seed of the sample; default: a new one, which the bundle's author cannot know.
     """
     from bench.runner import display, workers
     from bench.runner.verify import draw, drawable, make_again, outcome

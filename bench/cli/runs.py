@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from bench.store import Store
     from bench.store.tables import Tables
 
-app = App(name="runs", help="List stored runs, show or delete them, and say what runs now.")
+app = App(name="runs", help="List stored runs, show or delete them, and show what is running.")
 
 HASH = 12
 """Number of digits of a hash in a table."""
@@ -83,7 +83,7 @@ def delete_runs(
     yes: options.Flag = False,
     db: options.Database = None,
 ) -> int:
-    """Show stored runs of your own, ask, and delete them; runs of imported bundles stay.
+    """Show your own stored runs that match, ask, and delete them. Runs of imported bundles are kept.
 
     Args:
         yes: Delete without asking.
@@ -112,12 +112,11 @@ def delete_runs(
 
 @app.command(name="show")
 def show_run(run: str, *, db: options.Database = None, as_json: options.AsJson = False) -> None:
-    """Show a run: its spec, state, costs, accuracies and the command that makes it again; or a cell's
-    runs, those that come with the suite, too: accuracy, hashes of clients and spec, and the commands that
-    make them.
+    """Show a run: its spec, state, costs, accuracies, and the command that repeats it. Or show all runs of
+    a cell, also those that come with the suite: accuracies, hashes of clients and spec, and their commands.
 
     Args:
-        run: The run's id, as 'bench runs list' prints it, or a cell: DATASET/SCENARIO/CLIENTS/METHOD.
+        run: A run's id, which 'bench runs list' prints, or a cell: DATASET/SCENARIO/CLIENTS/METHOD.
     """
     from bench.store import open_store
     from bench.studies.shipped import opened_results

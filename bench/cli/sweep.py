@@ -44,20 +44,20 @@ def sweep(
     dry_run: options.Flag = False,
     as_json: options.AsJson = False,
 ) -> int:
-    """Run what is not done yet; the same command again goes on where it stopped.
+    """Run what is not done yet. After a stop, the same command continues.
 
-    Without --grid, -d and -m say what to run: with 10 clients, in the data set's first scenario and with
-    seed 0, unless told otherwise. With it they choose among the grid's runs; --seed replaces the grid's.
+    Without --grid, -d and -m are needed; the defaults are 10 clients, the data set's first scenario and
+    seed 0. With --grid, options select runs of the grid, and --seed replaces its seeds.
 
     Args:
-        grid: Name of a grid (bench grids lists them) or a TOML file.
+        grid: Name of a grid ('bench grids' lists them) or a TOML file.
         settings: A setting, such as protocol.rounds=8 or method.mu=0.1; may be given several times.
-        timeout_seconds: How long a run may take; then it counts as failed.
-        checkpoint_minutes: How often a run is saved; after a kill it goes on from there.
-        use_tuned: Run every cell in its tuned configuration (bench tune); refused where one has none.
-        save_models: Keep the trained models under BENCH_HOME/models; done runs without models are made again.
-        rerun: Redo exactly the runs that are stale, failed, or made by other sources (changed).
-        dry_run: Print what is done, what would be run and what that costs, and run nothing.
+        timeout_seconds: Time limit of a run; a run that takes longer counts as failed.
+        checkpoint_minutes: Time between two checkpoints; a killed run continues from the last one.
+        use_tuned: Use the configurations that 'bench tune' found. Every cell must have one.
+        save_models: Keep trained models under BENCH_HOME/models. Done runs without models are repeated.
+        rerun: Repeat exactly the runs that are stale, failed, or made by other code (changed).
+        dry_run: Print what is done, what would be run, and its cost. Run nothing.
     """
     if save_models and machines.backend != "local":
         raise RequestError("--save-models is for runs on this machine: it goes with --backend local")
@@ -150,7 +150,7 @@ def make(sweep: Sweep, rows: Mapping[str, Stored], notes: Console, as_json: bool
 
 
 def quickstart(*, out: Path = Path("report")) -> int:
-    """Run six methods on Cora and report on them; the same command again finds every run done."""
+    """Run six methods on Cora and write a report. If called again, every run is done already."""
     from bench.cli.report import report
     from bench.grids import load_grid
     from bench.site import folder
@@ -181,16 +181,16 @@ def compare(
     data_root: options.DataRoot = None,
     machines: options.Machines = options.LOCAL,
 ) -> int:
-    """Check your own method, run what is missing of it, and say where it stands.
+    """Check your own method, make its missing runs, and rank it among the others.
 
-    The other methods' results come with the suite or from your database, on the same partitions, seeds
-    and clients. Runs of your method's older code are made again. On data that no study has, the methods
-    of a study on such data are run first, with seeds 0-2. The whole report is written, too.
+    Results of other methods, on the same partitions, seeds and clients, come with the suite or from your
+    database. Runs of older code of your method are repeated. On a data set of no study, other methods are
+    run first: those of a study on data of this kind, with seeds 0-2. A whole report is written, too.
 
     Args:
         file: A Python file with one class that extends bench.engine.method.Method.
-        seed: These seeds, such as 0-4,7, in place of those of the study.
-        study: Study whose settings on the data set count, such as fedpub; default: the first that has it.
+        seed: Seeds that replace the study's, such as 0-4,7.
+        study: Study whose settings are used, such as fedpub; default: the first one with the data set.
         settings: A setting of your method, such as method.mu=0.1; may be given several times.
         out: Folder for the report.
     """

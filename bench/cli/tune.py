@@ -31,18 +31,18 @@ def tune(
     machines: options.Machines = options.LOCAL,
     dry_run: options.Flag = False,
 ) -> int:
-    """Tune methods by validation accuracy; the same command again goes on where it stopped.
+    """Tune methods by validation accuracy. After a stop, the same command continues.
 
-    bench sweep --use-tuned runs what a search has found (BENCH_HOME/tuned). Without --grid, -d and -m say
-    what to tune: with 10 clients, in the data set's first scenario, unless -k and -s say otherwise. --seed
-    are the seeds of the search's runs, 1000 and 1001 unless given: those of reports, 0 to 19, are refused.
+    'bench sweep --use-tuned' uses the configurations that are found (BENCH_HOME/tuned). Without --grid, -d
+    and -m are needed; the defaults are 10 clients and the data set's first scenario. --seed gives the seeds
+    of the search's runs, by default 1000 and 1001. Seeds of reports, 0 to 19, are refused.
 
     Args:
         grid: Name of a grid (tuning_fedsheafhn, ...) or a TOML file.
-        trials: Trials of a search in total; with rounds, local epochs and seeds it gives the client epochs.
+        trials: Trials of a search. Times rounds, local epochs and seeds, this is its budget of client epochs.
         settings: A setting that is not tuned, such as protocol.rounds=8; may be given several times.
-        db: Database of the searches' runs, none that are reported; default: sqlite:///BENCH_HOME/tuning.db.
-        dry_run: Print the searches, how far they are and how long the rest takes, and run nothing.
+        db: Database for the runs of searches alone; default: sqlite:///BENCH_HOME/tuning.db.
+        dry_run: Print the searches, their progress and the time that is left. Run nothing.
     """
     roots = paths.data_roots(data_root)
 
