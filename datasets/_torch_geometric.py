@@ -24,9 +24,9 @@ FOLDER = "pyg"
 
 
 class TorchGeometric(Dataset):
-    """A data set of nodes that torch-geometric has.
+    """A node-classification data set of torch-geometric.
 
-    ``kind`` is its class there, ``part`` the name by which the class tells several data sets apart.
+    ``kind`` is its class there. If the class has several data sets, ``part`` is the name of this one.
     """
 
     family = "graph"

@@ -80,10 +80,10 @@ def _read(path: Path, key: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
 
 
 class _Cifar(ImageStudySet, ABC):
-    """``files`` are pickles, the one of test images last, which call the labels ``key``.
+    """``files`` are pickles with labels under ``key``; the last one has the test images.
 
-    A sample also has ``.npy`` files: the labels of all training images and of all test images, then which of
-    each it has.
+    A sample also has ``.npy`` files: first the labels of all training and of all test images, then the
+    positions of the training and of the test images that it contains.
     """
 
     homepage = "https://www.cs.toronto.edu/~kriz/cifar.html"

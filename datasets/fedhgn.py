@@ -99,9 +99,9 @@ def _incidence(path: Path) -> sparse.csr_matrix:
 class Dblp4k(CleanedHypergraph):
     """DBLP4k: 4,057 authors, 334 keywords, 4 areas, 6,242 distinct sets by paper and by term.
 
-    The study reads the library DHG's files, whose lists name an author once for each of his papers (the
-    published checksum of the list by conference fits no other reading; for terms it is inferred), and does
-    not remove repeats: ``dblp4k-repeats``. In ``dblp4k`` every author counts once.
+    The study reads the files of the library DHG. Their lists name an author once for each of his papers: for
+    the list by conference, the published checksum fits no other reading; for terms it is inferred. The study
+    keeps these repeats, as ``dblp4k-repeats`` does. In ``dblp4k`` every author counts once.
     """
 
     name = "dblp4k"

@@ -61,8 +61,8 @@ def _files(ids: Path, annotations: Path, images: int, held: tuple[int, int]) -> 
 class _TinyImageNet(ImageStudySet, ABC):
     """``images`` are the training images of a class, ``held`` its training and validation images here.
 
-    The class index is the position of a class's id among all ids in order. The images of a class stand as
-    they do where training and validation images are merged into a folder for each class.
+    The index of a class is the position of its id among all sorted ids. Within a class, the images have the
+    order that they have if training and validation images are merged into one folder.
     """
 
     homepage = "https://cs231n.stanford.edu/"

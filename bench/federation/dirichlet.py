@@ -67,7 +67,7 @@ def label_dirichlet(
 
 
 class LabelDirichlet(Scenario[Graph | Hypergraph]):
-    """Nodes by label-Dirichlet, ids ascending; a split inside every client (hypergraph facts 1.2, 1.4)."""
+    """Nodes are dealt by label-Dirichlet, ids ascending. Every client is split by itself (facts 1.2, 1.4)."""
 
     name = "label-dirichlet"
     parameters: ClassVar[tuple[str, ...]] = ("", "0.1")

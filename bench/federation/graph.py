@@ -75,7 +75,7 @@ class NonOverlapping(_Metis):
 
 
 class Overlapping(_Metis):
-    """``clients / 5`` METIS parts; of each, five samples of half its nodes (facts 1.11).
+    """The graph is cut into ``clients / 5`` METIS parts, and every part gives five clients (facts 1.11).
 
     Client ``5 * part + draw`` holds ``floor(size / 2)`` nodes drawn without replacement, in the
     order in which they were drawn.

@@ -42,10 +42,10 @@ OWN = 80
 
 
 class ImageScenario(Scenario[Images]):
-    """Images are dealt to clients by their labels alone, ids ascending. Every client has its own split.
+    """Images are dealt to clients by their labels alone, ids ascending. Every client is split by itself.
 
-    Of a sample, the clients of the complete set are drawn, and each keeps the images that the sample has.
-    Then it is split (image facts 1.3, 10.5, 10.6).
+    If the data set is a sample, the clients of the complete set are drawn, each client keeps the images that
+    the sample has, and then it is split (image facts 1.3, 10.5, 10.6).
     """
 
     families: ClassVar[tuple[Family, ...]] = ("images",)
@@ -87,9 +87,9 @@ class ImageScenario(Scenario[Images]):
 
 
 class ReleasedScenario(ImageScenario):
-    """As FedAGHN's released code draws it, image by image: from NumPy's legacy generator (image facts 1.7).
+    """The partition of FedAGHN's released code, drawn by NumPy's legacy generator (image facts 1.7).
 
-    The seeds are those of the released scripts: the partition seed of a run has no influence.
+    The seeds are those of the released scripts. The partition seed of a run has no influence.
     """
 
     papers_own = True
@@ -121,7 +121,7 @@ class ReleasedScenario(ImageScenario):
 
 
 class Dirichlet(ImageScenario):
-    """Images by label-Dirichlet: every image goes to one client (facts 1.5)."""
+    """Images are dealt by label-Dirichlet; every image goes to one client (facts 1.5)."""
 
     name = "dirichlet"
     parameters: ClassVar[tuple[str, ...]] = ("0.1", f"0.1{RELEASED}")
@@ -162,9 +162,9 @@ def _shuffled_classes(labels: NDArray[np.int64], stream: Stream) -> list[NDArray
 class Pathological(ImageScenario):
     """Every class is cut into equal shards, which are dealt at random (FedAGHN's released code, facts 1.4).
 
-    A client has ``k`` shards: a fifth of the classes, or 5 where that would be fewer. With ``N`` clients and
-    ``C`` classes a class has ``k N / C`` shards of ``floor(size / shards)`` images; images beyond those go to
-    nobody. A client may get several shards of one class, and then has fewer classes than it has shards.
+    A client gets ``k`` shards: a fifth of the number of classes, and at least 5. With ``N`` clients and ``C``
+    classes, every class has ``k N / C`` shards of ``floor(size / shards)`` images. The images that are left
+    belong to no client. A client that gets two shards of one class has fewer than ``k`` classes.
     """
 
     name = "pathological"
@@ -199,8 +199,8 @@ class PathologicalReleased(ReleasedScenario, Pathological):
 class CaseStudy(ImageScenario):
     """Five groups of consecutive clients, each with a fifth of the classes as its own (facts 1.6).
 
-    Of every class ``floor(0.8 size)`` images are cut in equal parts for the clients of its group, the last
-    of which takes the remainder; the rest is dealt evenly to all clients, and what remains then to nobody.
+    From every class, ``floor(0.8 size)`` images are cut into equal parts for the clients of its group, and
+    the last one also takes the remainder. All clients get equal parts of the others; no client gets the rest.
     """
 
     name = "case-study"

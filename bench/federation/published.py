@@ -35,11 +35,11 @@ FEDPUB = (20.0, 40.0, 40.0)
 class Published(Scenario[Graph]):
     """The METIS parts that FED-PUB, FedSheafHN and later papers trained on, one a client, nodes ascending.
 
-    A split of 20/40/40 has FED-PUB's roles, and ``partition_seed`` decides nothing. 5 and 10 clients have
-    those of a run over all of its data sets, 20 clients those of a run with 20 clients alone: its printed
-    values agree with these. FedSheafHN's released code deals a split of 40/30/30 in the order of
-    ``torch.randperm`` after seeding torch with the partition's seed, which is 123 there and by default: the
-    first permutation for 10 clients, the second for 20 (subgraph facts 1.6, 11.1).
+    A split of 20/40/40 has FED-PUB's roles, which do not depend on ``partition_seed``. For 5 and 10 clients
+    they are those of a run over all of its data sets, for 20 clients those of a run with 20 clients alone,
+    because its printed values agree with these. A split of 40/30/30 has the roles of FedSheafHN's released
+    code: it seeds torch with the partition seed (123 there and by default) and deals in the order of
+    ``torch.randperm``, by the first permutation for 10 clients, by the second for 20 (facts 1.6, 11.1).
     """
 
     name = "published"
@@ -79,7 +79,7 @@ class Published(Scenario[Graph]):
 class PublishedFresh(Published):
     """FED-PUB's parts with the roles of a run that began with this data set, split 20/40/40.
 
-    Repositories that commit FED-PUB's clients have these (FedAux's, for one).
+    Other repositories that commit FED-PUB's clients have these roles, such as that of FedAux.
     """
 
     name = "published-fresh"
@@ -88,8 +88,8 @@ class PublishedFresh(Published):
 class PublishedOverlapping(Published):
     """Five published half-samples of every METIS part, in the order in which they were drawn.
 
-    A split of 20/40/40 has FED-PUB's samples and roles, one of 40/30/30 FedSheafHN's samples, with roles
-    dealt by the first permutation for 30 clients and the second for 50, as in ``published``.
+    A split of 20/40/40 has FED-PUB's samples and roles. A split of 40/30/30 has FedSheafHN's samples; their
+    roles are dealt by the first permutation for 30 clients and by the second for 50, as in ``published``.
     """
 
     name = "published-overlapping"

@@ -39,9 +39,9 @@ class Scenario(ABC, Generic[D]):
 
     Attributes:
         disjoint: no two clients share an item.
-        samples: so many neighbouring clients are samples of one part of the data. They are not
-            independent of each other: tests between methods count them as one.
-        papers_own: every client has the items that a paper's published numbers were measured on.
+        samples: the number of neighbouring clients that are samples of one part of the data. They are
+            not independent, so tests between methods count them as one unit.
+        papers_own: every client has the items with which a paper measured its published numbers.
     """
 
     name: ClassVar[str]

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 class TrafficMeter:
     """Counts the bytes that clients and server exchange.
 
-    A method may number its exchanges, such as layers of propagation. These are also counted one by one,
-    and in two codings: as they are, and with the non-zeros of matrices only.
+    A method may number its exchanges, such as layers of propagation. These are also counted one by one, in
+    two codings: complete matrices, and only their non-zeros.
     """
 
     def __init__(self) -> None:

@@ -26,8 +26,8 @@ class ClientHyperedges:
 
     Attributes:
         ids: global hyperedge ids ``[m]``, ascending.
-        members: the client's own nodes in each hyperedge, as positions in the client. A node that a
-            hyperedge names several times is there as often.
+        members: the client's own nodes in each hyperedge, as positions in the client. If a hyperedge
+            names a node several times, so does this list.
         sizes: the number of nodes of each hyperedge over all clients ``[m]``, with repetitions. It is
             public.
     """
