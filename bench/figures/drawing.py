@@ -20,6 +20,8 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Canvas
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.transforms import Bbox
 from PIL import Image
 
 from bench.figures import style
@@ -139,7 +141,11 @@ def _draw_files(figure: Figure, fonts: list[str], stem: Path, kinds: tuple[str, 
         warnings.filterwarnings("ignore", "Glyph .* missing")  # ``style.families`` warns once
         canvas = draw(figure)
         agg = FigureCanvasAgg(canvas)
-        agg.draw()  # savefig would compute the layout twice
+        ConstrainedLayoutEngine().execute(canvas)
+        canvas.set_layout_engine("none")  # drawing and saving would compute the layout again
+        for axes in canvas.axes:  # the last digits of a layout change from process to process, and so pixels
+            axes.set_position(Bbox(axes.get_position().get_points().round(6)))
+        agg.draw()
         # 16 levels of each colour are enough for edges and halve the file.
         image = Image.fromarray(np.asarray(agg.buffer_rgba())[..., :3])
         image = image.point([(level + 8) // 17 * 17 for level in range(256)] * 3)
