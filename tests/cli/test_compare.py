@@ -14,6 +14,7 @@ from bench import engine
 from bench.comparison import asked, compare, methods_in, plan, sentences
 from bench.errors import RequestError
 from bench.grids import Filters, Planned, expand, load_grid
+from bench.report.request import Request
 from bench.resolve import resolve
 from bench.runner import fingerprint
 from bench.runner.plan import Step, to_run
@@ -47,6 +48,9 @@ def test_the_standing_is_what_the_numbers_say() -> None:
     for run in runs:
         cost = {"bytes_up": 30_000_000, "bytes_down": 10_000_000, "seconds": {"total": 2.0 + run.spec.seed}}
         database.add_run(run.spec, [70 + run.spec.seed] * 10, **cost)
+    with pytest.raises(RequestError, match="nothing to compare"):
+        compare(database, study, "clustered", runs)  # a method alone
+    for run in runs:
         database.add("local", run.spec.seed, [60 + run.spec.seed] * 9 + [59])
         correct = [75 + run.spec.seed] * 9 + [20]
         database.add("fedavg", run.spec.seed, correct, hyper={"weights": "uniform"}, bytes_up=1_000_000)
@@ -80,7 +84,7 @@ def test_what_changed_code_made_is_made_again_and_the_rest_is_not() -> None:
         assert [step.spec.seed for step in to_run(steps)] == seeds
 
 
-def test_the_report_ranks_the_method_and_the_lines_say_what_was_done(
+def test_the_lines_say_what_was_done_and_the_report_is_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bench: Bench
 ) -> None:
     """The command with made-up results: one of two runs is stored, made by other code."""
@@ -92,6 +96,7 @@ def test_the_report_ranks_the_method_and_the_lines_say_what_was_done(
             hyper = {"weights": "uniform"} if other == "fedavg" else {}
             database.add(other, run.spec.seed, [correct] * 9 + [correct - 5], hyper=hyper)
     swept: list[Sequence[Step]] = []
+    reported: list[Request] = []
 
     def run(sweep: Sweep) -> Outcome:
         swept.append(sweep.plan)
@@ -101,6 +106,7 @@ def test_the_report_ranks_the_method_and_the_lines_say_what_was_done(
     monkeypatch.setattr("bench.store.store.stored_runs", lambda url: stored_like(runs[:1], "before"))
     monkeypatch.setattr(Sweep, "run", run)
     monkeypatch.setattr("bench.studies.shipped.opened_results", lambda url, **_: nullcontext(database))
+    monkeypatch.setattr("bench.site.documents.build", lambda _, request, *__, **___: reported.append(request))
     ended = bench(f"compare {EXAMPLE} -d cora -k 10 --seed 0-1 --out {tmp_path / 'out'}")
     assert ended.code == 0
     assert len(to_run(swept[0])) == 2
@@ -108,11 +114,8 @@ def test_the_report_ranks_the_method_and_the_lines_say_what_was_done(
     assert any(line.startswith("2 runs: 1 done, 1 missing; 2 to run, time ") for line in lines)
     assert "Report: " in " ".join(lines[-3:])
     assert max(map(len, lines)) <= 80
-    pairs = (tmp_path / "out" / "fedsheafhn/ranking/pairs.csv").read_text().splitlines()
-    assert len([row for row in pairs if ",clustered," in row]) == 2
-    # The best of a column is bold in Markdown.
-    table = (tmp_path / "out" / "fedsheafhn/table1/table.md").read_text()
-    assert any("Clustered averaging" in row and "**90.00" in row for row in table.splitlines())
+    assert (reported[0].studies, reported[0].datasets) == (("fedsheafhn",), ("cora",))
+    assert {"clustered", "local", "fedavg"} <= set(reported[0].methods)
 
 
 def test_images_are_compared_at_every_point_of_the_table_that_competes() -> None:
@@ -170,14 +173,6 @@ def test_several_tasks_have_a_mean_rank() -> None:
     *_, mean_rank, better = sentences("clustered", ranking, rows)
     assert "Over 4 tasks: mean rank 1.00 of 2" in mean_rank
     assert "significantly better than Local" in better
-
-
-def test_a_method_alone_is_compared_with_nothing() -> None:
-    study, runs = example()
-    database = MemoryStore()
-    database.add_run(runs[0].spec, [70] * 10)
-    with pytest.raises(RequestError, match="nothing to compare"):
-        compare(database, study, "clustered", runs)
 
 
 @pytest.mark.slow

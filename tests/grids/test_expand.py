@@ -147,34 +147,11 @@ def test_bad_grid_files(tmp_path: Path, text: str, words: list[str]) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_paper_tables_is_both_tables_of_the_paper() -> None:
-    planned = expand(load_grid("paper_tables"))
-    cells = {plan.names[:4] for plan in planned if plan.method != "majority"}
-    # 2 tables of 6 data sets, 2 client counts and 11 methods, counted in the paper.
-    assert len(cells) == 264
-    assert len([plan for plan in planned if plan.method != "majority"]) == 1320
-    from bench.studies.published import published
-
-    paper = {
-        (value.dataset, value.scenario, value.clients, value.method)
-        for value in published("fedsheafhn_final")
-        if value.table in ("Table 1", "Table 2") and value.metric == "accuracy"
-    }
-    assert cells == paper
-
-
 @pytest.mark.parametrize("name", grid_names())
 def test_every_shipped_grid_expands(name: str) -> None:
     planned = expand(load_grid(name))
     assert planned
     assert len({(plan.names, plan.spec.hash) for plan in planned}) == len(planned)
-
-
-def test_ad_hoc_grids() -> None:
-    planned = expand(requested_grid(None, Filters(datasets=("cora",), methods=("local",))))
-    assert [plan.names for plan in planned] == [("cora", "non-overlapping", 10, "local", 0)]
-    grid = requested_grid(None, Filters(("cora",), ("overlapping",), (5, 10), ("local", "fedavg"), (3, 4)))
-    assert len(expand(grid)) == 8
 
 
 def test_method_overrides_go_to_the_methods_that_have_them() -> None:

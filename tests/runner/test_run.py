@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_execute import told, told_elsewhere
-from fake_runs import cpu, grid, no_citeseer
+from fake_execute import told
+from fake_runs import Scripted, cpu, grid, no_citeseer
 from processes import wait_for, workers_below
-from scripted import Scripted
 from sqlalchemy import update
 from stored_runs import FakeFederation, done, save
 
@@ -55,6 +54,7 @@ ENDS = [
     (["leave"], "failed", [1], "SystemExit: left", True),
     (["disk"], "failed", [1], "OSError: [Errno 5] Input/output error", True),
     (["exit 3"], "failed", [1], "the worker process died (exit code 3)", True),
+    (["hang"], "failed", [1], "timed out after 2 s", True),
     (["signal 9"], "failed", [1, 1, 2, 4], f"{LOST}; tried 4 times, at last in blocks of 1/4", True),
     (["signal 9", "signal 9", "signal 9", "done"], "done", [1, 1, 2, 4], "", False),
     (["oom", "oom", "done"], "done", [1, 1, 2], "", False),
@@ -73,7 +73,8 @@ def test_every_way_in_which_a_run_can_end(work: Scripted) -> None:
     keys = [f"{method} {k} 0" for method, k in zip(methods, clients, strict=True)]
     saved = {key: checkpoint(work.folder, run.spec.hash) for key, run in zip(keys, planned, strict=True)}
     states = [state for _, state, *_ in ENDS]
-    outcome = work.sweep(planned, {key: tries for key, (tries, *_) in zip(keys, ENDS, strict=True)})
+    script = {key: tries for key, (tries, *_) in zip(keys, ENDS, strict=True)}
+    outcome = work.sweep(planned, script, timeout=2)
     assert outcome.counts == {state: states.count(state) for state in states}
     assert outcome.failed == sum(states.count(state) for state in FAILURES)
     for key, (tries, state, shrinks, reason, stays) in zip(keys, ENDS, strict=True):
@@ -95,21 +96,13 @@ def checkpoint(home: Path, spec_hash: str) -> Path:
     return file
 
 
-def test_a_run_that_hangs_is_stopped_and_the_rest_goes_on(work: Scripted) -> None:
-    result = work.sweep(local_runs(0, 1, 2), {"local 3 1": ["hang"]}, timeout=2)
-    assert result.counts == {"failed": 1, "done": 2}
-    row = work.stored()["local 3 1"]
-    assert (row["reason"], row["seconds_total"]) == ("timed out after 2 s", 2)
-    assert len(work.attempts("local 3 1")) == 1
-
-
 def overlaps(work: Scripted, attempt: dict[str, float], ended: float, other: str) -> bool:
     return work.attempts(other)[0]["began"] < ended and work.ended(other) > attempt["began"]
 
 
 def test_a_kind_of_run_that_ran_out_of_memory_is_alone_from_then_on(work: Scripted) -> None:
-    last_until_told = "done 3"
-    script = {"local 3 0": ["oom", "oom", "done 0.3"], "local 3 1": [last_until_told], "*": ["done 0.3"]}
+    last_until_told = "done 1"
+    script = {"local 3 0": ["oom", "oom", "done 0.2"], "local 3 1": [last_until_told], "*": ["done 0.2"]}
     assert work.sweep(local_runs(0, 1, 2, 3), script).counts == {"done": 4}
     tries = work.attempts("local 3 0")
     for other in ("local 3 1", "local 3 2", "local 3 3"):
@@ -148,7 +141,11 @@ def test_missing_data_is_a_state_unless_there_is_nothing_else(work: Scripted) ->
 def test_workers_are_told_device_and_threads_and_say_which_code_they_have(
     work: Scripted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Files may be edited while a sweep lasts; a new worker has what is there then."""
+    """Files may be edited while a sweep lasts; a new worker has what is there then. On another machine only
+    whole paths help.
+    """
+    monkeypatch.chdir(work.folder)
+    work.folder = Path()
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
     assert work.sweep(local_runs(0), pool=LocalPool(("cpu",), 2), execute=told).ran == 1
@@ -159,13 +156,6 @@ def test_workers_are_told_device_and_threads_and_say_which_code_they_have(
     assert row["bytes_up"] == 2, "OMP_NUM_THREADS of the worker"
     assert row["bytes_down"] == 1, "an interrupt must reach the parent alone"
     assert (row["method_numerics"], row["engine_numerics"], row["source_hash"]) == (7, 8, "edited")
-
-
-def test_another_machine_is_told_whole_paths(work: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(work.folder)
-    work.folder = Path()
-    slots = cpu(1, elsewhere=True)
-    assert work.sweep(local_runs(0), pool=slots, execute=told_elsewhere).counts == {"done": 1}
 
 
 def test_a_sweep_does_not_mix_clients(work: Scripted) -> None:
@@ -211,13 +201,14 @@ def test_what_follows_a_run_that_another_sweep_was_at_is_run(work: Scripted) -> 
         assert other.take(first.spec.hash)
 
         def end() -> None:
-            time.sleep(1.5)  # until this sweep has seen the claim
+            time.sleep(1.0)  # until this sweep has seen the claim
             save(store, first.spec, done(3, partition_hash="p", code=fingerprint.code("local")))
             other.__exit__()
 
         plan = work.plan([first])
         with meanwhile(end):
-            work.sweep([], plan=plan, follow_up=Following(first, second))
+            outcome = work.sweep([], plan=plan, follow_up=Following(first, second))
+    assert (outcome.counts, outcome.ran) == ({"done": 1}, 1), "what follows was not planned"
     assert begun(work) == {"local 3 1"}
     assert not saved.exists()
 
@@ -256,12 +247,18 @@ def interrupt() -> None:
 
 
 def test_one_interrupt_finishes_and_stores_what_runs(work: Scripted) -> None:
+    """Until then others see what the sweep is at."""
+    seen: list[str] = []
+
     def act() -> None:
         wait_for(lambda: work.attempts("local 3 1"))
+        seen.extend(status(work.url).splitlines())
         interrupt()
 
     with meanwhile(act), pytest.raises(KeyboardInterrupt):
-        work.sweep(SIX, {"*": ["done 2"]})
+        work.sweep(SIX, {"*": ["done 1"]})
+    assert seen[0].startswith(f"sweep {os.getpid()} on")
+    assert seen[1].startswith("  cpu: local cora non-overlapping 3 seed ")
     assert any("running to be finished and stored; Ctrl-C again stops now" in line for line in work.lines)
     kept = work.stored().keys()
     assert kept == begun(work), "every run that had begun is stored"

@@ -41,7 +41,7 @@ def results(draw: st.DrawFn) -> RunResult:
     return RunResult("done", correct=correct, samples=samples, partition_hash="p", seconds={"total": 1.5})
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(result=results())
 def test_round_trip(tmp_path_factory: pytest.TempPathFactory, result: RunResult) -> None:
     clients = len(result.samples["val"])
