@@ -8,6 +8,7 @@ import pytest
 from bench.errors import RequestError
 from bench.grids import Filters, Grid, expand, grid_names, load_grid, requested_grid
 from bench.grids.grid import parse_grid
+from bench.studies.published import published
 
 SMALL = """
 title = "small"
@@ -145,6 +146,16 @@ def test_bad_grid_files(tmp_path: Path, text: str, words: list[str]) -> None:
         expand(load_grid(str(tmp_path / "bad.toml")))
     assert [word for word in words if word not in str(caught.value)] == []
     assert "\n" not in str(caught.value)
+
+
+def test_paper_tables_is_both_tables_of_the_paper() -> None:
+    cells = {plan.names[:4] for plan in expand(load_grid("paper_tables")) if plan.method != "majority"}
+    values = [value for value in published("fedsheafhn_final") if value.metric == "accuracy"]
+    assert cells == {
+        (value.dataset, value.scenario, value.clients, value.method)
+        for value in values
+        if value.table in ("Table 1", "Table 2")
+    }
 
 
 @pytest.mark.parametrize("name", grid_names())

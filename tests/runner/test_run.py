@@ -85,6 +85,7 @@ def test_every_way_in_which_a_run_can_end(work: Scripted) -> None:
             assert len({attempt["pid"] for attempt in attempts}) == len(shrinks), "a fresh process each time"
         assert saved[key].exists() == stays, tries
     assert "raise ValueError" in work.stored()[keys[1]]["traceback"]
+    assert work.stored()[keys[5]]["seconds_total"] == 2, "it took as long as it may"
     assert work.sweep(planned).counts == {"done": len(ENDS)}
 
 
