@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from stored_runs import MemoryStore, took
 
 from bench import engine
-from bench.comparison import asked, compare, methods_in, plan, sentences
+from bench.comparison import asked, compare, methods_in, sentences
 from bench.errors import RequestError
 from bench.grids import Filters, Planned, expand, load_grid
 from bench.report.request import Request
@@ -76,25 +77,19 @@ def stored_like(runs: list[Planned], source: str) -> dict[str, Stored]:
     return {run.spec.hash: took(run.spec, 1.0, **code) for run in runs}
 
 
-def test_what_changed_code_made_is_made_again_and_the_rest_is_not() -> None:
-    _, runs = example()
-    now = fingerprint.code("clustered").source
-    for stored, source, seeds in ((2, now, []), (2, "before", [0, 1]), (1, now, [1])):
-        steps = plan("clustered", runs, stored_like(runs[:stored], source), ())
-        assert [step.spec.seed for step in to_run(steps)] == seeds
-
-
 def test_the_lines_say_what_was_done_and_the_report_is_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bench: Bench
 ) -> None:
-    """The command with made-up results: one of two runs is stored, made by other code."""
-    _, runs = example()
+    """The command with made-up results: of three runs two are stored, one of them made by other code."""
+    _, runs = example(replace(CORA_10, seeds=(0, 1, 2)))
     database = MemoryStore()
     for run in runs:
         database.add_run(run.spec, [90] * 10)
         for other, correct in (("local", 60), ("fedavg", 70)):
             hyper = {"weights": "uniform"} if other == "fedavg" else {}
             database.add(other, run.spec.seed, [correct] * 9 + [correct - 5], hyper=hyper)
+    now = fingerprint.code("clustered").source
+    rows = {**stored_like(runs[:1], "before"), **stored_like(runs[1:2], now)}
     swept: list[Sequence[Step]] = []
     reported: list[Request] = []
 
@@ -103,15 +98,15 @@ def test_the_lines_say_what_was_done_and_the_report_is_asked_for(
         return Outcome({"done": 2}, 2, 0, {})
 
     monkeypatch.setattr("bench.contract.checks.check", lambda method: iter(()))
-    monkeypatch.setattr("bench.store.store.stored_runs", lambda url: stored_like(runs[:1], "before"))
+    monkeypatch.setattr("bench.store.store.stored_runs", lambda url: rows)
     monkeypatch.setattr(Sweep, "run", run)
     monkeypatch.setattr("bench.studies.shipped.opened_results", lambda url, **_: nullcontext(database))
     monkeypatch.setattr("bench.site.documents.build", lambda _, request, *__, **___: reported.append(request))
-    ended = bench(f"compare {EXAMPLE} -d cora -k 10 --seed 0-1 --out {tmp_path / 'out'}")
+    ended = bench(f"compare {EXAMPLE} -d cora -k 10 --seed 0-2 --out {tmp_path / 'out'}")
     assert ended.code == 0
-    assert len(to_run(swept[0])) == 2
+    assert [step.spec.seed for step in to_run(swept[0])] == [0, 2]
     lines = ended.out.splitlines()
-    assert any(line.startswith("2 runs: 1 done, 1 missing; 2 to run, time ") for line in lines)
+    assert any(line.startswith("3 runs: 2 done, 1 missing; 2 to run, time ") for line in lines)
     assert "Report: " in " ".join(lines[-3:])
     assert max(map(len, lines)) <= 80
     assert (reported[0].studies, reported[0].datasets) == (("fedsheafhn",), ("cora",))

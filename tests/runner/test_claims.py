@@ -6,6 +6,7 @@ After each, what is stored equals what an undisturbed sweep stores, once each, a
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -63,27 +64,21 @@ def test_a_sweep_asks_a_busy_database_again(tmp_path: Path, monkeypatch: pytest.
     assert min(asked.values()) >= 4, "what is read and what is written, in vain and again"
 
 
-@pytest.mark.parametrize(
-    ("error", "options", "expected"),
-    [
-        (BusyError("locked"), {"patience": 0.05}, BusyError),
-        (BusyError("locked"), {"stopping": lambda: True}, KeyboardInterrupt),
-        (RequestError("readonly"), {}, RequestError),
-    ],
-)
 def test_a_database_is_waited_for_no_longer_than_it_makes_sense(
-    error: Exception,
-    options: dict[str, Any],
-    expected: type[BaseException],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def question() -> None:
+    def fail(error: Exception) -> None:
         raise error
 
     monkeypatch.setattr(claims, "BUSY_PAUSE", 0.01)
-    with open_store(f"sqlite:///{tmp_path / 'bench.db'}", create=True) as store, pytest.raises(expected):
-        Claims(store, **options).ask(question)
+    busy = partial(fail, BusyError("locked"))
+    with open_store(f"sqlite:///{tmp_path / 'bench.db'}", create=True) as store:
+        with pytest.raises(BusyError):
+            Claims(store, patience=0.05).ask(busy)
+        with pytest.raises(KeyboardInterrupt):
+            Claims(store, stopping=lambda: True).ask(busy)
+        with pytest.raises(RequestError, match="readonly"):
+            Claims(store).ask(partial(fail, RequestError("readonly")))
 
 
 # What sweeps say of themselves ----------------------------------------------------------------------
