@@ -20,7 +20,7 @@ from bench.runner.display import Display
 from bench.runner.execution import Build
 from bench.runner.plan import Step, make_plan
 from bench.runner.run import Outcome, Sweep
-from bench.runner.workers import Execute, LocalPool, Pool
+from bench.runner.workers import Execute, LocalPool, OwnProcess, Pool
 from bench.store import open_store
 from bench.store.store import stored_runs
 from bench.store.tables import Stored
@@ -59,6 +59,11 @@ def stored_numbers(database: str) -> dict[str, list[tuple[Any, ...]]]:
 def cpu(jobs: int) -> LocalPool:
     """Processor slots with one thread each."""
     return LocalPool(("cpu",) * jobs, 1)
+
+
+def here() -> OwnProcess:
+    """No process of its own, which takes longest to start: for what only the sweep decides."""
+    return OwnProcess(("cpu",), 1)
 
 
 def have(dataset: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 import pytest
 from fake_execute import outcome
-from fake_runs import Scripted, grid, stored
+from fake_runs import Scripted, grid, here, stored
 from stored_runs import save
 
 from bench.engine.states import State
@@ -60,7 +60,7 @@ def test_a_sweep_asks_a_busy_database_again(tmp_path: Path, monkeypatch: pytest.
         monkeypatch.setattr(Store, name, busy_at_first(name))
     monkeypatch.setattr(claims, "BUSY_PAUSE", 0.01)
     planned = expand(grid(methods=("local",), seeds=(0, 1)))
-    assert Scripted(tmp_path).sweep(planned, {"*": ["done"]}).counts == {"done": 2}
+    assert Scripted(tmp_path).sweep(planned, pool=here()).counts == {"done": 2}
     assert min(asked.values()) >= 4, "what is read and what is written, in vain and again"
 
 
