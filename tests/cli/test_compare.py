@@ -20,7 +20,6 @@ from bench.resolve import resolve
 from bench.runner import fingerprint
 from bench.runner.plan import Step, to_run
 from bench.runner.run import Outcome, Sweep
-from bench.spec import RunSpec
 from bench.store.tables import Stored
 from bench.studies.study import Study
 
@@ -127,7 +126,8 @@ def test_images_are_compared_at_every_point_of_the_table_that_competes() -> None
     assert places == {(column, point) for column, line, point in table.runs if line is lines["local"]}
 
     database = MemoryStore()
-    local = [resolve_like(spec, "local") for spec in specs]
+    filters = Filters(("cifar100-sample",), methods=("local",), seeds=(0, 1))
+    local = [run.spec for run in expand(load_grid("fedaghn_reduced"), filters)]
     for right, those in ((80, specs), (60, local)):
         for number, spec in enumerate(those):
             database.add_run(spec, [right + client % 3 - number for client in range(20)])
@@ -139,14 +139,6 @@ def test_images_are_compared_at_every_point_of_the_table_that_competes() -> None
         ["ResNet-18", "clustered", 1, ""],
         ["ResNet-18", "local", 2, "better"],
     ]
-
-
-def resolve_like(spec: RunSpec, method: str) -> RunSpec:
-    """The spec that the reduced table plans for another method in the same place."""
-    grid = load_grid("fedaghn_reduced")
-    wanted = Filters((spec.dataset,), (spec.scenario,), (spec.clients,), (method,), (spec.seed,))
-    (same,) = [run.spec for run in expand(grid, wanted) if run.spec.client == spec.client]
-    return same
 
 
 def test_the_study_is_the_first_with_the_data_set() -> None:
