@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from stored_runs import SPLITS, done, save, spec_of
+from stored_runs import SPLITS, MemoryStore, done, save, spec_of
 
 from bench.engine.result import Code, RunResult
 from bench.engine.states import State
@@ -41,17 +41,16 @@ def results(draw: st.DrawFn) -> RunResult:
     return RunResult("done", correct=correct, samples=samples, partition_hash="p", seconds={"total": 1.5})
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(result=results())
-def test_round_trip(tmp_path_factory: pytest.TempPathFactory, result: RunResult) -> None:
+def test_round_trip(result: RunResult) -> None:
     clients = len(result.samples["val"])
-    path = tmp_path_factory.mktemp("store") / "a.db"
-    with open_store(url_of(path), create=True) as store:
-        run = save(store, spec_of(clients), result)
-    with open_store(url_of(path), create=False) as store:
-        frame = store.client_results([run])
-        for (stage, split), counts in result.correct.items():
-            np.testing.assert_array_equal(store.curves([run], split)[run, stage], counts)
+    store = MemoryStore()
+    run = save(store, spec_of(clients), result)
+    frame = store.client_results([run])
+    for (stage, split), counts in result.correct.items():
+        np.testing.assert_array_equal(store.curves([run], split)[run, stage], counts)
+    store.close()
     stored = {
         (row.stage, row.split, row.rule, row.client): (row.value, row.samples) for row in frame.itertuples()
     }
