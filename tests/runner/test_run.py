@@ -46,7 +46,6 @@ def begun(work: Scripted) -> set[str]:
 
 # How a run ends -------------------------------------------------------------------------------------
 
-LOST = "the worker process died (killed by signal 9)"
 ENDS = [
     # tries, state, blocks of each try, reason, whether what was saved of the run stays
     (["done"], "done", [1], "", False),
@@ -55,7 +54,6 @@ ENDS = [
     (["disk"], "failed", [1], "OSError: [Errno 5] Input/output error", True),
     (["exit 3"], "failed", [1], "the worker process died (exit code 3)", True),
     (["hang"], "failed", [1], "timed out after 2 s", True),
-    (["signal 9"], "failed", [1, 1, 2, 4], f"{LOST}; tried 4 times, at last in blocks of 1/4", True),
     (["signal 9", "oom", "oom", "done"], "done", [1, 1, 2, 4], "", False),
     (["oom"], "oom", [1, 1, 2, 4], "MemoryError: no more; tried 4 times, at last in blocks of 1/4", True),
 ]
