@@ -12,7 +12,8 @@ import cyclopts
 import pytest
 
 from bench.cli import main as program
-from bench.cli.main import main
+
+from .conftest import Bench
 
 APP = program.commands()
 
@@ -24,24 +25,18 @@ def commands(parent: cyclopts.App, *path: str) -> Iterator[tuple[str, ...]]:
             yield from below or [(*path, name)]
 
 
-def printed(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    with pytest.raises(SystemExit) as ended:
-        main([*words, "--help"])
-    assert ended.value.code == 0
-    return " ".join(capsys.readouterr().out.split())
-
-
 @pytest.mark.parametrize("path", list(commands(APP)), ids=" ".join)
-def test_a_commands_help_is_its_docstring(path: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_commands_help_is_its_docstring(path: tuple[str, ...], bench: Bench) -> None:
     command = APP
     for name in path:
         command = command[name]
     paragraphs = (inspect.getdoc(command.default_command) or "").split("\n\n")
     text = [" ".join(paragraph.split()) for paragraph in paragraphs if not paragraph.startswith("Args:")]
-    shown = printed(capsys, *path)
+    ended = bench(*path, "--help")
+    assert ended.code == 0
     assert text[0]
     for paragraph in text:
-        assert paragraph in shown
+        assert paragraph in " ".join(ended.out.split())
 
 
 WORK = {

@@ -5,20 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from stored_runs import MemoryStore, took
 
 from bench import engine
-from bench.comparison import asked, compare, methods_in, plan, sentences
+from bench.comparison import asked, compare, methods_in, sentences
 from bench.errors import RequestError
 from bench.grids import Filters, Planned, expand, load_grid
+from bench.report.request import Request
 from bench.resolve import resolve
 from bench.runner import fingerprint
 from bench.runner.plan import Step, to_run
 from bench.runner.run import Outcome, Sweep
-from bench.spec import RunSpec
 from bench.store.tables import Stored
 from bench.studies.study import Study
 
@@ -47,6 +48,9 @@ def test_the_standing_is_what_the_numbers_say() -> None:
     for run in runs:
         cost = {"bytes_up": 30_000_000, "bytes_down": 10_000_000, "seconds": {"total": 2.0 + run.spec.seed}}
         database.add_run(run.spec, [70 + run.spec.seed] * 10, **cost)
+    with pytest.raises(RequestError, match="nothing to compare"):
+        compare(database, study, "clustered", runs)  # a method alone
+    for run in runs:
         database.add("local", run.spec.seed, [60 + run.spec.seed] * 9 + [59])
         correct = [75 + run.spec.seed] * 9 + [20]
         database.add("fedavg", run.spec.seed, correct, hyper={"weights": "uniform"}, bytes_up=1_000_000)
@@ -72,47 +76,40 @@ def stored_like(runs: list[Planned], source: str) -> dict[str, Stored]:
     return {run.spec.hash: took(run.spec, 1.0, **code) for run in runs}
 
 
-def test_what_changed_code_made_is_made_again_and_the_rest_is_not() -> None:
-    _, runs = example()
-    now = fingerprint.code("clustered").source
-    for stored, source, seeds in ((2, now, []), (2, "before", [0, 1]), (1, now, [1])):
-        steps = plan("clustered", runs, stored_like(runs[:stored], source), ())
-        assert [step.spec.seed for step in to_run(steps)] == seeds
-
-
-def test_the_report_ranks_the_method_and_the_lines_say_what_was_done(
+def test_the_lines_say_what_was_done_and_the_report_is_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bench: Bench
 ) -> None:
-    """The command with made-up results: one of two runs is stored, made by other code."""
-    _, runs = example()
+    """The command with made-up results: of three runs two are stored, one of them made by other code."""
+    _, runs = example(replace(CORA_10, seeds=(0, 1, 2)))
     database = MemoryStore()
     for run in runs:
         database.add_run(run.spec, [90] * 10)
         for other, correct in (("local", 60), ("fedavg", 70)):
             hyper = {"weights": "uniform"} if other == "fedavg" else {}
             database.add(other, run.spec.seed, [correct] * 9 + [correct - 5], hyper=hyper)
+    now = fingerprint.code("clustered").source
+    rows = {**stored_like(runs[:1], "before"), **stored_like(runs[1:2], now)}
     swept: list[Sequence[Step]] = []
+    reported: list[Request] = []
 
     def run(sweep: Sweep) -> Outcome:
         swept.append(sweep.plan)
         return Outcome({"done": 2}, 2, 0, {})
 
     monkeypatch.setattr("bench.contract.checks.check", lambda method: iter(()))
-    monkeypatch.setattr("bench.store.store.stored_runs", lambda url: stored_like(runs[:1], "before"))
+    monkeypatch.setattr("bench.store.store.stored_runs", lambda url: rows)
     monkeypatch.setattr(Sweep, "run", run)
     monkeypatch.setattr("bench.studies.shipped.opened_results", lambda url, **_: nullcontext(database))
-    ended = bench(f"compare {EXAMPLE} -d cora -k 10 --seed 0-1 --out {tmp_path / 'out'}")
+    monkeypatch.setattr("bench.site.documents.build", lambda _, request, *__, **___: reported.append(request))
+    ended = bench(f"compare {EXAMPLE} -d cora -k 10 --seed 0-2 --out {tmp_path / 'out'}")
     assert ended.code == 0
-    assert len(to_run(swept[0])) == 2
+    assert [step.spec.seed for step in to_run(swept[0])] == [0, 2]
     lines = ended.out.splitlines()
-    assert any(line.startswith("2 runs: 1 done, 1 missing; 2 to run, time ") for line in lines)
+    assert any(line.startswith("3 runs: 2 done, 1 missing; 2 to run, time ") for line in lines)
     assert "Report: " in " ".join(lines[-3:])
     assert max(map(len, lines)) <= 80
-    pairs = (tmp_path / "out" / "fedsheafhn/ranking/pairs.csv").read_text().splitlines()
-    assert len([row for row in pairs if ",clustered," in row]) == 2
-    # The best of a column is bold in Markdown.
-    table = (tmp_path / "out" / "fedsheafhn/table1/table.md").read_text()
-    assert any("Clustered averaging" in row and "**90.00" in row for row in table.splitlines())
+    assert (reported[0].studies, reported[0].datasets) == (("fedsheafhn",), ("cora",))
+    assert {"clustered", "local", "fedavg"} <= set(reported[0].methods)
 
 
 def test_images_are_compared_at_every_point_of_the_table_that_competes() -> None:
@@ -129,7 +126,8 @@ def test_images_are_compared_at_every_point_of_the_table_that_competes() -> None
     assert places == {(column, point) for column, line, point in table.runs if line is lines["local"]}
 
     database = MemoryStore()
-    local = [resolve_like(spec, "local") for spec in specs]
+    filters = Filters(("cifar100-sample",), methods=("local",), seeds=(0, 1))
+    local = [run.spec for run in expand(load_grid("fedaghn_reduced"), filters)]
     for right, those in ((80, specs), (60, local)):
         for number, spec in enumerate(those):
             database.add_run(spec, [right + client % 3 - number for client in range(20)])
@@ -141,14 +139,6 @@ def test_images_are_compared_at_every_point_of_the_table_that_competes() -> None
         ["ResNet-18", "clustered", 1, ""],
         ["ResNet-18", "local", 2, "better"],
     ]
-
-
-def resolve_like(spec: RunSpec, method: str) -> RunSpec:
-    """The spec that the reduced table plans for another method in the same place."""
-    grid = load_grid("fedaghn_reduced")
-    wanted = Filters((spec.dataset,), (spec.scenario,), (spec.clients,), (method,), (spec.seed,))
-    (same,) = [run.spec for run in expand(grid, wanted) if run.spec.client == spec.client]
-    return same
 
 
 def test_the_study_is_the_first_with_the_data_set() -> None:
@@ -170,14 +160,6 @@ def test_several_tasks_have_a_mean_rank() -> None:
     *_, mean_rank, better = sentences("clustered", ranking, rows)
     assert "Over 4 tasks: mean rank 1.00 of 2" in mean_rank
     assert "significantly better than Local" in better
-
-
-def test_a_method_alone_is_compared_with_nothing() -> None:
-    study, runs = example()
-    database = MemoryStore()
-    database.add_run(runs[0].spec, [70] * 10)
-    with pytest.raises(RequestError, match="nothing to compare"):
-        compare(database, study, "clustered", runs)
 
 
 @pytest.mark.slow

@@ -14,22 +14,8 @@ from bench.federation.build import build
 from bench.resolve import resolve
 from bench.runner import fingerprint
 from bench.store import open_store
-from bench.store.bundle import Bundle
 
 from .conftest import Bench
-
-
-def test_export_writes_what_the_filters_leave(tmp_path: Path, bench: Bench) -> None:
-    runs = [(spec_of(seed=seed, method=method), done()) for seed in (0, 1) for method in ("local", "fedavg")]
-    runs.append((spec_of(seed=2), RunResult("failed", reason="bug")))
-    url = database(tmp_path / "a.db", runs)
-    out = tmp_path / "deep" / "out"
-    asked = ("export", "--db", url, "--out", str(out))
-    code, text, error = bench(*asked, "-m", "local")
-    assert (code, f"{out}: 2 runs" in text, error) == (0, True, "")
-    assert set(Bundle(out).runs()["method"]) == {"local"}
-    assert bench(*asked, "--seed", "1", "-d", "cora", "-k", "2").code == 0
-    assert set(Bundle(out).runs()["seed"]) == {1}
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -39,12 +38,6 @@ def instant(order: Order) -> RunResult:
     return outcome(order.spec)
 
 
-def told_elsewhere(order: Order) -> RunResult:
-    """Fails unless it is told whole paths, as a machine of a cluster has to be."""
-    assert all(Path(root).is_absolute() for root in order.roots)
-    return outcome(order.spec)
-
-
 def faulty(order: Order) -> RunResult:
     """Goes wrong in a way that the seed chooses; seeds from 10 on are fine."""
     match order.spec.seed:
@@ -58,7 +51,10 @@ def faulty(order: Order) -> RunResult:
 
 
 def told(order: Order) -> RunResult:
-    """Reports the threads it was given, the environment it finds, and code that the sweep itself has not."""
+    """Reports the threads it was given, the environment it finds, and code that the sweep itself has not.
+    Fails unless it is told whole paths.
+    """
+    assert all(Path(root).is_absolute() for root in order.roots)
     result = outcome(order.spec)
     result.code = Code(7, 8, "edited")
     result.peak_memory = order.threads
@@ -108,18 +104,3 @@ def scripted(order: Order) -> RunResult:
     time.sleep(float(value or 0))
     (folder / "ended" / key).write_text(str(time.monotonic()))
     return result
-
-
-@dataclass
-class Loaded:
-    """Succeeds at once, and leaves a file where it is read."""
-
-    file: Path
-
-    def __setstate__(self, state: dict[str, Path]) -> None:
-        self.__dict__.update(state)
-        self.file.touch()
-
-    def __call__(self, order: Order) -> RunResult:
-        """Succeeds."""
-        return instant(order)

@@ -3,54 +3,25 @@
 After each, what is stored equals what an undisturbed sweep stores, once each, and no process is left.
 """
 
-import os
-import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 from fake_execute import outcome
-from fake_runs import grid, stored
-from processes import wait_for
-from scripted import Scripted
+from fake_runs import Scripted, grid, here, stored
 from stored_runs import save
 
 from bench.engine.states import State
 from bench.errors import BusyError, RequestError
 from bench.grids import expand
-from bench.runner import claims, fingerprint, run
+from bench.runner import claims
 from bench.runner.claims import LEASE, Claims, status
 from bench.store import Store, connect, open_store
 from bench.store.store import now
-
-
-class DoneMeanwhile(Claims):
-    """Another sweep stores a run before this one tries it again."""
-
-    asked = 0
-
-    def take(self, spec_hash: str, *more: Any) -> bool:
-        self.asked += 1
-        if self.asked == 2:
-            (step,) = expand(grid(methods=("local",), seeds=(0,)))
-            code = fingerprint.of(step.spec)
-            self.store.save(step.spec, replace(outcome(step.spec), code=code))
-        return super().take(spec_hash, *more)
-
-
-def test_what_another_sweep_has_done_is_not_tried_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(run, "Claims", DoneMeanwhile)
-    work = Scripted(tmp_path)
-    planned = expand(grid(methods=("local",), seeds=(0,)))
-    result = work.sweep(planned, {"*": ["oom", "done"]})
-    assert (result.counts, result.ran) == ({"done": 1}, 0)
-    assert len(work.attempts("local 3 0")) == 1
-    assert "local cora non-overlapping 3 seed 0: done in another sweep" in work.lines
 
 
 @pytest.mark.usefixtures("older_code_exists")
@@ -89,50 +60,28 @@ def test_a_sweep_asks_a_busy_database_again(tmp_path: Path, monkeypatch: pytest.
         monkeypatch.setattr(Store, name, busy_at_first(name))
     monkeypatch.setattr(claims, "BUSY_PAUSE", 0.01)
     planned = expand(grid(methods=("local",), seeds=(0, 1)))
-    assert Scripted(tmp_path).sweep(planned, {"*": ["done"]}).counts == {"done": 2}
+    assert Scripted(tmp_path).sweep(planned, pool=here()).counts == {"done": 2}
     assert min(asked.values()) >= 4, "what is read and what is written, in vain and again"
 
 
-@pytest.mark.parametrize(
-    ("error", "options", "expected"),
-    [
-        (BusyError("locked"), {"patience": 0.05}, BusyError),
-        (BusyError("locked"), {"stopping": lambda: True}, KeyboardInterrupt),
-        (RequestError("readonly"), {}, RequestError),
-    ],
-)
 def test_a_database_is_waited_for_no_longer_than_it_makes_sense(
-    error: Exception,
-    options: dict[str, Any],
-    expected: type[BaseException],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def question() -> None:
+    def fail(error: Exception) -> None:
         raise error
 
     monkeypatch.setattr(claims, "BUSY_PAUSE", 0.01)
-    with open_store(f"sqlite:///{tmp_path / 'bench.db'}", create=True) as store, pytest.raises(expected):
-        Claims(store, **options).ask(question)
+    busy = partial(fail, BusyError("locked"))
+    with open_store(f"sqlite:///{tmp_path / 'bench.db'}", create=True) as store:
+        with pytest.raises(BusyError):
+            Claims(store, patience=0.05).ask(busy)
+        with pytest.raises(KeyboardInterrupt):
+            Claims(store, stopping=lambda: True).ask(busy)
+        with pytest.raises(RequestError, match="readonly"):
+            Claims(store).ask(partial(fail, RequestError("readonly")))
 
 
 # What sweeps say of themselves ----------------------------------------------------------------------
-
-
-def test_a_running_sweep_is_seen(tmp_path: Path) -> None:
-    work = Scripted(tmp_path)
-    with open_store(work.url, create=True):
-        assert status(work.url) == "no sweep is running"
-    planned = expand(grid(methods=("local",), seeds=tuple(range(6))))
-    thread = threading.Thread(target=work.sweep, args=(planned, {"*": ["done 2"]}))
-    thread.start()
-    wait_for(lambda: "  cpu: " in status(work.url))
-    first, *_, last = status(work.url).splitlines()
-    thread.join()
-    assert first.startswith(f"sweep {os.getpid()} on")
-    assert " made, " in first
-    assert last.startswith("  cpu: local cora non-overlapping 3 seed ")
-    assert status(work.url) == "no sweep is running"
 
 
 def test_sweeps_of_other_machines_are_seen_and_dead_ones_are_not(tmp_path: Path) -> None:

@@ -311,11 +311,11 @@ def test_a_clock_that_is_set_back(tmp_path: Path, clock: WallClock, settled: Set
     wait_for(home.stored)
     clock.set_back(3.0)
     workers_below(both[0].pid)[0].kill()
-    clock.set_back(5.0)
+    clock.set_back(8.0)
     wait_for(lambda: "trying again" in home.output)
     wait_for(lambda: "hangs" in claimed(home), 300)
     time.sleep(10.0)  # it has been taken up, and has twenty seconds left
-    clock.set_back(7.0)
+    clock.set_back(15.0)
     for process in both:
         process.wait(timeout=200)
     assert states(home.database, "hangs")["failed"] in (HELD_BACK, 4), home.output

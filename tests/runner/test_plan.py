@@ -167,9 +167,7 @@ def test_a_dry_run_says_what_is_stored_and_what_the_rest_costs() -> None:
     assert "local 1 done, 1 failed, 1 stale 4 min" in text
     assert "fedavg 1 changed, 1 diverged, 1 missing unknown" in text
     tree = display.as_json(plan, estimator, 2, {by_name["local", 2], by_name["local", 0]})
-    assert [run["spec_hash"] for run in tree["runs"]] == [step.spec.hash for step in plan]
     assert (tree["counts"]["missing"], tree["to_run"], tree["shipped"]) == (1, 3, 1)
-    assert (tree["seconds"], tree["device_hours"]) == (120.0, pytest.approx(1 / 15))
 
 
 @pytest.mark.parametrize("method", ["local", "fedavg"])  # of which one deploys what is received

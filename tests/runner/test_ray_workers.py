@@ -8,9 +8,8 @@ from typing import Any
 
 import psutil
 import pytest
-from fake_runs import grid, stored_numbers
+from fake_runs import Scripted, grid, stored_numbers
 from processes import alive, below, wait_for
-from scripted import Scripted
 
 from bench.grids import expand
 from bench.runner import Placement

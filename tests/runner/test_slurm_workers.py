@@ -11,9 +11,8 @@ from typing import Any
 import psutil
 import pytest
 from fake_execute import scripted
-from fake_runs import cpu, grid, stored_numbers
+from fake_runs import Scripted, cpu, grid, stored_numbers
 from processes import alive, wait_for
-from scripted import Scripted
 
 from bench.errors import RequestError
 from bench.grids import expand

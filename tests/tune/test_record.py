@@ -1,5 +1,6 @@
-"""The files of finished searches, and which runs they make."""
+"""The files of finished searches, and which runs they make; those that come with the suite."""
 
+import functools
 import json
 import shutil
 from dataclasses import replace
@@ -9,12 +10,14 @@ from typing import Any
 import pytest
 from stored_runs import FakeFederation
 
-from bench.errors import RequestError
-from bench.grids import Planned
+from bench.errors import NoDataError, RequestError
+from bench.federation.build import build
+from bench.grids import Filters, Planned, expand, load_grid
 from bench.resolve import resolve
 from bench.runner.plan import make_plan
 from bench.runner.run import refuse_tuned_elsewhere
-from bench.tune.record import Record, configurations, tuned
+from bench.tune.record import Record, configurations, tuned, winner_of
+from bench.tune.tuning import numerics
 
 from .toy_tuning import EPOCHS, ROUNDS, finished, tuning
 
@@ -123,3 +126,40 @@ def test_ones_own_configuration_comes_before_the_suites(home: Path, shipped: Pat
         winner = configurations(tmp_path, shipped)[planned("local").spec.cell_on_any_partition][0]
         found.append((winner.own, winner.budget.trials))
     assert found == [(False, 5), (True, 7), (False, 5)]
+
+
+# What comes with the suite: whole, of the present code, on the present clients -------------------------
+
+FOLDER = Path(__file__).parents[2] / "results" / "tuned"
+FILES = sorted(FOLDER.glob("*.json"))
+CELLS = (("cora", 10), ("cora", 20), ("citeseer", 10), ("citeseer", 20))
+
+
+@functools.cache
+def hash_of(key: tuple[Any, ...]) -> str:
+    try:
+        return build(*key).hash
+    except NoDataError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_search_that_was_whole_and_fair(path: Path) -> None:
+    record = Record.model_validate_json(path.read_bytes())
+    spec = record.spec
+    assert path.stem == f"{spec.method}-{spec.dataset}-{spec.scenario}-{spec.clients}"
+    assert record.winner == winner_of(record.trials)
+    assert record.numerics == numerics(spec.method), "older code: tune again"
+    assert record.clients == hash_of(spec.federation_key)
+    assert record.budget.trials == 20
+    left = record.budget.client_epochs - record.used.client_epochs
+    dearest = max(trial.client_epochs for trial in record.trials)
+    assert record.used.trials == 20 or left < max(dearest, 0.05 * record.budget.client_epochs)
+    assert record.seeds == (1000,), "as many for every method, and none of the reports'"
+
+
+@pytest.mark.parametrize(("dataset", "clients"), CELLS)
+def test_every_method_of_the_study_is_tuned(dataset: str, clients: int, tmp_path: Path) -> None:
+    planned = expand(load_grid("tuning_fedsheafhn"), Filters(datasets=(dataset,), clients=(clients,)))
+    known = configurations(tmp_path)  # nobody's own
+    assert len({run.method for run in tuned(planned, known) if run.tuned_on}) == 12

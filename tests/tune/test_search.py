@@ -25,7 +25,7 @@ from bench.store.bundle import write_bundle
 from bench.store.store import stored_runs
 from bench.studies.shipped import opened_results
 from bench.tune.record import Record, winner_of
-from bench.tune.search import Searches, TrialRun, opened_searches, propose
+from bench.tune.search import Searches, TrialRun, opened_searches
 from bench.tune.tuning import Tuning
 
 from . import toy_tuning as toy
@@ -129,15 +129,6 @@ def test_an_exhausted_space_ends_the_search() -> None:
     assert (len(where.trials), where.ended) == (4, "space")
 
 
-def test_proposals_follow_from_the_trials_and_are_new() -> None:
-    search = tuning(trials=20)
-    trials = go_on(search).trials[:15]
-    first = propose(search, trials)
-    assert propose(search, trials) == first
-    assert first not in {search.configurations.index(trial.parameters) for trial in trials}
-    assert propose(search, trials[:14]) != first
-
-
 def test_the_space_is_numbered_with_the_last_parameter_fastest() -> None:
     search = tuning(space={"client.learning_rate": (0.001, 0.01), "client.dropout": (0.0, 0.5)})
     configurations = [tuple(configuration.values()) for configuration in search.configurations]
@@ -204,17 +195,6 @@ def test_the_winner_is_the_best_by_validation_and_every_trial_is_runs(tmp_path: 
     content = (tmp_path / "tuned" / NAME).read_bytes()
     run(tmp_path, [search], execute=None)  # which could not be called
     assert (tmp_path / "tuned" / NAME).read_bytes() == content, "nothing was left to do"
-
-
-@pytest.mark.slow
-def test_searches_beside_each_other_do_not_change_each_other(tmp_path: Path) -> None:
-    searches = [tuning(method, trials=7) for method in ("local", "fedprox", "fedsheafhn")]
-    tuned = run(tmp_path, searches, slots=3)
-    assert len(tuned.records) == len(searches)
-    for search in searches:
-        record = read(tmp_path, f"{search.spec.method}-cora-non-overlapping-3.json")
-        alone = go_on(search)
-        assert [trial.parameters for trial in record.trials] == [trial.parameters for trial in alone.trials]
 
 
 def test_a_larger_total_goes_on_and_a_smaller_one_is_refused(tmp_path: Path) -> None:
