@@ -165,6 +165,14 @@ class MemoryStore(Store):
         super().__init__(Database("sqlite:///memory.db"), engine)
         self._hashes: set[str] = set()
 
+    def copy(self) -> MemoryStore:
+        """A store of its own with the same runs."""
+        other = MemoryStore()
+        with self._engine.connect() as source, other._engine.connect() as target:
+            source.connection.driver_connection.backup(target.connection.driver_connection)
+        other._hashes |= self._hashes
+        return other
+
     def add(
         self,
         method: str,

@@ -107,13 +107,7 @@ def figures_of(
     usual: UsualRuns | None = None,
 ) -> list[Figure]:
     """The figures of one experiment; ``datasets`` are those that are selected."""
-    own = study()
-    experiment = next(each for each in own.experiments if each.name == name)
-    results = collect(source, [own], usual_runs=usual)
-    cells = results.cells[results.cells["document"] == name]
-    if datasets:
-        cells = cells[cells["dataset"].isin(datasets)]
-    return list(charts.figures(document_cells(own, experiment, cells, results)))
+    return list(charts.figures(shown(study, name, source, Request(datasets=datasets), usual)))
 
 
 def spec(grid: str, method: str, seed: int, column: Column = CORA_20, **wanted: Any) -> RunSpec:

@@ -19,6 +19,7 @@ from bench.frames.whole_frames import frames_of_studies, whole_frame
 from bench.resolve import resolve
 from bench.spec import RunSpec
 from bench.studies.shipped import opened_results
+from bench.studies.study import STUDIES
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -64,7 +65,11 @@ def test_runs_clients_and_curves_are_one_row_each(every: dict[str, pd.DataFrame]
     assert dict(zip(curves["evaluation"], curves["accuracy"], strict=True)) == {1: 20.0, 2: 77.0}
 
 
-def test_ranks_are_those_of_the_studies(every: dict[str, pd.DataFrame]) -> None:
+def test_ranks_are_those_of_the_studies(
+    every: dict[str, pd.DataFrame], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two = {name: STUDIES.named(name) for name in ("fedpub", "fedsheafhn")}
+    monkeypatch.setattr(STUDIES, "all", lambda: two)
     found = database()
     for seed, correct in ((0, [60, 61]), (1, [63, 60])):
         found.add_run(resolve("cora", "non-overlapping", 10, "fedper", seed), correct)

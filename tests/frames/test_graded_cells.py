@@ -270,8 +270,9 @@ def test_a_value_of_unknown_stage_is_judged_by_both_readings() -> None:
         same.add("fedavg", seed, [90, 90])
         apart.add("fedavg", seed, [90, 90], received=[72, 72])
     assert one(board(same), "fedavg").verdict == "above"
+    cells = board(apart)
     for stage in ("trained", "received"):
-        cell = one(board(apart), "fedavg", stage=stage)
+        cell = one(cells, "fedavg", stage=stage)
         assert cell.verdict == "not comparable"
         assert {"trained above", "received compatible"} <= {*cell.reason.split(": ")[1].split(", ")}
         assert pd.notna(cell.low_difference)

@@ -102,11 +102,11 @@ def case(rule: Rule, method: str, family: Family) -> ParameterSet:
 
 
 class Short(Subject):
-    """One local epoch on images, which take longest: that there are several, is looked at on graphs."""
+    """Two rounds of one local epoch on images, which take longest: graphs have more of both."""
 
     def spec(self, federation: Federation | None = None, **settings: Any) -> RunSpec:
-        epochs = {"local_epochs": 1} if self.family == "images" else {}
-        return super().spec(federation, **{**epochs, **settings})
+        short = {"rounds": 2, "local_epochs": 1} if self.family == "images" else {}
+        return super().spec(federation, **{**short, **settings})
 
 
 subject = cache(Short)  # rules share a method's short run
