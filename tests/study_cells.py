@@ -36,6 +36,12 @@ def plan_of(study: type[Study], name: str) -> Experiment:
     return experiment
 
 
+def part_of(study: type[Study], *names: str, **attributes: Any) -> type[Study]:
+    """A study with some of its experiments, and without claims; ``attributes`` take the place of its own."""
+    parts = tuple(each for each in study.experiments if each.name in names)
+    return type(study.__name__, (study,), {"claims": (), "experiments": parts, **attributes})
+
+
 def experiments(study: type[Study]) -> tuple[Experiment, ...]:
     """All but the main tables."""
     return tuple(each for each in study.experiments if not each.main)

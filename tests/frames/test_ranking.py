@@ -21,14 +21,14 @@ from bench.reports.fedhgn import FedHGN
 from bench.spec import Protocol
 
 
-@pytest.mark.parametrize(("count", "counts"), [(2, False), (3, True), (5, True)])
+@pytest.mark.parametrize(("count", "counts"), [(2, False), (3, True)])
 def test_a_column_that_has_only_begun_counts_for_no_rank(count: int, counts: bool) -> None:
     """Six methods compete in the fullest columns; half of them are three."""
     database = filled()
     for method, (scenario, clients) in product(("flow", "fedprox"), CORA_TASKS):
         correct = [70] * (30 if scenario == OVER else 6)
         database.add(method, 0, correct, scenario=scenario, clients=clients)
-    for method in ("local", "fedavg", "fedper", "flow", "fedprox")[:count]:
+    for method in ("local", "fedavg", "fedper")[:count]:
         database.add(method, 0, [50, 51], dataset="citeseer", clients=10)
     ranking = ranking_of(database)
     assert ranking is not None

@@ -114,9 +114,7 @@ subject = cache(Short)  # rules share a method's short run
 
 @pytest.fixture(autouse=True)
 def seeded_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A rule begins where the one before left torch's generator, which no number may depend on. Rounds of
-    some clients are four.
-    """
+    """Rules begin where the one before left torch's generator; rounds of some clients are four."""
     monkeypatch.setattr(rules, "ROUNDS", 2)
 
 

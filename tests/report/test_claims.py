@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 from stored_runs import MemoryStore
-from study_cells import plan_of
+from study_cells import part_of, plan_of
 
 from bench.frames.graded_cells import Results, collect
 from bench.grids import expand, load_grid
@@ -40,21 +40,8 @@ WAVE = np.where(np.arange(CLIENTS) % 2, 1, -1)
 """A pattern over clients whose mean is 0."""
 
 
-class Images(FedAGHN):
-    """The two tables of FedAGHN that compare methods."""
-
-    grids = ()
-    claims = ()
-    experiments = tuple(each for each in FedAGHN.experiments if each.name in (REDUCED, WHOLE))
-
-
-class Cost(FedSheafHN):
-    """FedSheafHN's experiment on the server's cost."""
-
-    grids = ()
-    split_grids = ()
-    claims = ()
-    experiments = tuple(each for each in FedSheafHN.experiments if each.name == "server_cost")
+Images = part_of(FedAGHN, REDUCED, WHOLE, grids=())
+Cost = part_of(FedSheafHN, "server_cost", grids=(), split_grids=())
 
 
 @cache

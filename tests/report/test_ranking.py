@@ -22,14 +22,10 @@ def document(database: MemoryStore) -> Document:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("ranking")
-
-
-@pytest.fixture(scope="module")
-def built(folder: Path) -> Part:
-    """The report over the four tasks of Cora."""
-    return report_of(filled(), folder, Request(datasets=("cora",)))
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Part, Path]:
+    """The report over the four tasks of Cora, and its folder."""
+    folder = tmp_path_factory.mktemp("ranking")
+    return report_of(filled(), folder, Request(datasets=("cora",))), folder
 
 
 def test_a_method_without_a_task_is_ranked_on_what_it_has() -> None:
@@ -51,8 +47,8 @@ def test_a_method_without_a_task_is_ranked_on_what_it_has() -> None:
     assert "FGGP" in next(note for note in doc.notes if note.startswith("without numbers"))
 
 
-def test_captions_name_the_reading_and_count_tasks(built: Part) -> None:
-    (found,) = (each for each in built.documents if each.name == "ranking")
+def test_captions_name_the_reading_and_count_tasks(built: tuple[Part, Path]) -> None:
+    (found,) = (each for each in built[0].documents if each.name == "ranking")
     caption = " ".join((*found.caption, *found.fine_print))
     for part in ("stage trained, rule best_val", "4 tasks", f"Cora: {CORA.rounds} rounds"):
         assert part in caption
@@ -74,8 +70,8 @@ def test_too_few_units_are_not_tested() -> None:
     assert (groups["FedPer"], groups["pFedHN"]) == ("1", "-")
 
 
-def test_the_numbers_behind_the_tables_are_written(built: Part, folder: Path) -> None:
-    assert built.documents
+def test_the_numbers_behind_the_tables_are_written(built: tuple[Part, Path]) -> None:
+    folder = built[1]
     cora_ranking = ranking_of(filled())
     assert cora_ranking is not None
     methods = {row["method"]: row for row in csv_rows(folder / "toy/ranking/methods.csv")}

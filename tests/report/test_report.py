@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from stored_runs import MemoryStore
-from study_cells import csv_rows, spec
+from study_cells import csv_rows, part_of, spec
 from toy_study import ToyStudy
 
 from bench.report.report import compose
@@ -15,25 +15,12 @@ from bench.reports.fedsheafhn import FedSheafHN
 from bench.site.documents import build
 
 
-class Tables(FedHGN):
-    """Its main tables."""
-
-    claims = ()
-    experiments = tuple(table for table in FedHGN.experiments if table.main)
-
-
-class Convergence(FedSheafHN):
-    """One of its experiments."""
-
-    claims = ()
-    experiments = tuple(table for table in FedSheafHN.experiments if table.name == "convergence")
-
-
 def test_the_study_of_which_most_was_measured_comes_first() -> None:
     database = MemoryStore()
     for method in ("local", "fedavg"):
         database.add(method, 0, [70, 80])
-    report = compose(database, Request(studies=("fedhgn", "toy")), {"fedhgn": Tables, "toy": ToyStudy})
+    studies = {"fedhgn": part_of(FedHGN, "table2"), "toy": ToyStudy}
+    report = compose(database, Request(studies=("fedhgn", "toy")), studies)
     assert [part.study for part in report] == ["toy", "fedhgn"]
     assert report[1].counts.index.tolist() == ["FedHGN"]  # one of its methods is fedhgn
 
@@ -48,7 +35,8 @@ def filled() -> MemoryStore:
 
 
 def test_curves_over_epochs_are_written(tmp_path: Path) -> None:
-    (built,) = build(filled(), Request(datasets=("cora",)), {"fedsheafhn": Convergence}, tmp_path)
+    studies = {"fedsheafhn": part_of(FedSheafHN, "convergence")}
+    (built,) = build(filled(), Request(datasets=("cora",)), studies, tmp_path)
     assert "fedsheafhn_convergence" in [document.key for document in built.documents]
     points = {
         (row["method"], row["round"]): (row["mean"], row["std"], row["n"])

@@ -31,8 +31,6 @@ from bench.statistics.paired import TESTS
 from bench.studies.published import published
 
 FINAL, EARLIER = ToyStudy().papers
-MAIN = ("table1", "table2")
-"""FedSheafHN's main tables."""
 
 
 def filled() -> MemoryStore:
@@ -86,7 +84,8 @@ def test_shares_of_all_published_cells_of_a_paper(cora: Results) -> None:
 
 def test_a_whole_report_counts_what_no_table_shows() -> None:
     study = FedSheafHN()
-    main = collect(filled(), [study], plans={study.name: [plan_of(FedSheafHN, name) for name in MAIN]}).cells
+    plans = {study.name: [table for table in study.experiments if table.main]}
+    main = collect(filled(), [study], plans=plans).cells
     counts = verdict_counts(study, judged_once(study, main))
     accuracies = sum(value.metric == "accuracy" for value in published("fedsheafhn_final"))
     assert counts.loc["fedsheafhn_final"].sum() == accuracies
@@ -130,7 +129,7 @@ def test_a_value_measured_on_the_papers_own_clients_counts_there() -> None:
                 database.add_run(by_hash[digest], [71, 71 + place_of_seed % 2])
     for seed in range(5):
         database.add("local", seed, [40, 40 + seed % 2])
-    plans = {study.name: [plan_of(FedSheafHN, name) for name in (*MAIN, "table1_published")]}
+    plans = {study.name: [plan_of(FedSheafHN, name) for name in ("table1", "table2", "table1_published")]}
     judged = judged_once(study, collect(database, [study], plans=plans).cells)
     is_local = (judged["paper"] == "fedsheafhn_final") & (judged["method"] == "local") & (judged["n"] > 0)
     (local,) = judged[is_local & (judged["dataset"] == "cora")].to_dict("records")

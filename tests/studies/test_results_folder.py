@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from study_cells import part_of
 
 from bench.engine.result import RunResult
 from bench.errors import RequestError
@@ -18,25 +19,10 @@ from bench.studies.results_folder import add_runs
 from tests.stored_runs import bundle_of, done, spec_of
 
 PLANNED = [run.spec for run in expand(load_grid("quickstart"))][:2]
-COMMITTED_GRID = "fedpub_committed_clients"
-COMMITTED = next(run.spec for run in expand(load_grid(COMMITTED_GRID)))
+COMMITTED = next(run.spec for run in expand(load_grid("fedpub_committed_clients")))
 TUNED = resolve("citeseer", "non-overlapping", 10, "fedavg", 0, {"client.learning_rate": 0.125})
-
-
-class Shown(FedPubProtocol):
-    """Runs that one of its experiments shows."""
-
-    grids = ()
-    experiments = tuple(table for table in FedPubProtocol.experiments if table.grid == COMMITTED_GRID)
-
-
-class Tables(FedSheafHN):
-    """Runs of its tables."""
-
-    experiments = ()
-
-
-STUDIES = {"fedpub": Shown, "fedsheafhn": Tables}
+SHOWN = part_of(FedPubProtocol, "committed_clients", grids=())
+STUDIES = {"fedpub": SHOWN, "fedsheafhn": part_of(FedSheafHN)}
 
 
 def run(spec: RunSpec, shift: int = 0) -> tuple[RunSpec, RunResult]:
