@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
+from functools import cache
 
 import numpy as np
 from stored_runs import MemoryStore
@@ -16,10 +17,16 @@ NON, OVER = "non-overlapping", "overlapping"
 CORA_TASKS = ((NON, 10), (NON, 20), (OVER, 30), (OVER, 50))
 
 LEVELS = {"local": 80, "fedavg": 60, "fedper": 60, "fedsheafhn": 80}
-"""Correct of 100 before the draws of ``filled``: two good methods, two bad ones."""
+"""Correct of 100 before the draws of ``drawn``: two good methods, two bad ones."""
 
 
-def filled(where: Sequence[tuple[str, int]] = CORA_TASKS) -> MemoryStore:
+def filled(where: tuple[tuple[str, int], ...] = CORA_TASKS) -> MemoryStore:
+    """The runs of ``drawn``, to which a test may add."""
+    return drawn(where).copy()
+
+
+@cache
+def drawn(where: tuple[tuple[str, int], ...]) -> MemoryStore:
     """Two seeds of four methods and the majority: differences of 20 points with little noise.
 
     With overlap five clients are samples of one part: six parts, whose samples score the same.

@@ -163,6 +163,15 @@ class MemoryStore(Store):
         engine = create_engine("sqlite://", poolclass=StaticPool)
         Base.metadata.create_all(engine)
         super().__init__(Database("sqlite:///memory.db"), engine)
+        self._hashes: set[str] = set()
+
+    def copy(self) -> MemoryStore:
+        """A store of its own with the same runs."""
+        other = MemoryStore()
+        with self._engine.connect() as source, other._engine.connect() as target:
+            source.connection.driver_connection.backup(target.connection.driver_connection)
+        other._hashes |= self._hashes
+        return other
 
     def add(
         self,
@@ -200,8 +209,9 @@ class MemoryStore(Store):
         """Add a run of a spec that is not stored yet, by the installed code; returns its id. ``correct`` are
         as of ``result_of``, or None of a run that did not end well; ``values`` are those of the result.
         """
-        if self.states(spec_hash=spec.hash):
+        if spec.hash in self._hashes:
             raise ValueError(f"the spec is stored already: {spec}")
+        self._hashes.add(spec.hash)
         kind = METHODS.all().get(spec.method)
         made_on = {"processor": "A_CPU", "threads": 1, "python": "3.11.0", "packages": {"torch": "2.13.0"}}
         code = Code(kind.numerics if kind else 1, NUMERICS, "s")

@@ -36,6 +36,12 @@ def plan_of(study: type[Study], name: str) -> Experiment:
     return experiment
 
 
+def part_of(study: type[Study], *names: str, **attributes: Any) -> type[Study]:
+    """A study with some of its experiments, and without claims; ``attributes`` take the place of its own."""
+    parts = tuple(each for each in study.experiments if each.name in names)
+    return type(study.__name__, (study,), {"claims": (), "experiments": parts, **attributes})
+
+
 def experiments(study: type[Study]) -> tuple[Experiment, ...]:
     """All but the main tables."""
     return tuple(each for each in study.experiments if not each.main)
@@ -107,13 +113,7 @@ def figures_of(
     usual: UsualRuns | None = None,
 ) -> list[Figure]:
     """The figures of one experiment; ``datasets`` are those that are selected."""
-    own = study()
-    experiment = next(each for each in own.experiments if each.name == name)
-    results = collect(source, [own], usual_runs=usual)
-    cells = results.cells[results.cells["document"] == name]
-    if datasets:
-        cells = cells[cells["dataset"].isin(datasets)]
-    return list(charts.figures(document_cells(own, experiment, cells, results)))
+    return list(charts.figures(shown(study, name, source, Request(datasets=datasets), usual)))
 
 
 def spec(grid: str, method: str, seed: int, column: Column = CORA_20, **wanted: Any) -> RunSpec:

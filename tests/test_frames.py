@@ -19,6 +19,7 @@ from bench.frames.whole_frames import frames_of_studies, whole_frame
 from bench.resolve import resolve
 from bench.spec import RunSpec
 from bench.studies.shipped import opened_results
+from bench.studies.study import STUDIES
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -45,7 +46,15 @@ def database() -> MemoryStore:
 def every() -> dict[str, pd.DataFrame]:
     """Every frame of ``database``."""
     stored = {name: whole_frame(name, database()) for name in ("runs", "clients", "curves")}
-    return {**stored, **frames_of_studies(database())}
+    return {**stored, **frames_of_two(database())}
+
+
+def frames_of_two(source: MemoryStore) -> dict[str, pd.DataFrame]:
+    """The frames of cells and ranks of two studies."""
+    two = {name: STUDIES.named(name) for name in ("fedpub", "fedsheafhn")}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(STUDIES, "all", lambda: two)
+        return frames_of_studies(source)
 
 
 def test_runs_clients_and_curves_are_one_row_each(every: dict[str, pd.DataFrame]) -> None:
@@ -68,7 +77,7 @@ def test_ranks_are_those_of_the_studies(every: dict[str, pd.DataFrame]) -> None:
     found = database()
     for seed, correct in ((0, [60, 61]), (1, [63, 60])):
         found.add_run(resolve("cora", "non-overlapping", 10, "fedper", seed), correct)
-    table = frames_of_studies(found)["ranks"].set_index("method")
+    table = frames_of_two(found)["ranks"].set_index("method")
     assert set(table["study"]) == {"fedsheafhn"}
     assert table["rank"].to_dict() == {"local": 1, "fedper": 2}
     assert table["minus_baseline"].to_dict() == {"local": 0, "fedper": 61 - 76}

@@ -86,12 +86,13 @@ def test_mean_over_clients_then_sample_std_over_seeds() -> None:
     database.add("local", 0, [60, 80])  # 70 %
     database.add("local", 1, [70, 76])  # 73 %
     database.add("local", 2, [71, 72])  # 71.5 %
-    cell = one(board(database), "local")
+    database.add("fedper", 0, [50, 100, 0], samples=[100, 100, 0])
+    cells = board(database)
+    cell = one(cells, "local")
     assert cell.n == 3
     assert cell.mean == pytest.approx(71.5)
     assert cell.std == pytest.approx(1.5)  # sqrt((1.5² + 1.5² + 0²) / 2)
-    database.add("fedper", 0, [50, 100, 0], samples=[100, 100, 0])
-    assert one(board(database), "fedper").mean == pytest.approx(75)  # a client without samples has no say
+    assert one(cells, "fedper").mean == pytest.approx(75)  # a client without samples has no say
 
 
 def test_average_over_clients_ignores_their_sizes_and_samples_does_not() -> None:
@@ -270,8 +271,9 @@ def test_a_value_of_unknown_stage_is_judged_by_both_readings() -> None:
         same.add("fedavg", seed, [90, 90])
         apart.add("fedavg", seed, [90, 90], received=[72, 72])
     assert one(board(same), "fedavg").verdict == "above"
+    cells = board(apart)
     for stage in ("trained", "received"):
-        cell = one(board(apart), "fedavg", stage=stage)
+        cell = one(cells, "fedavg", stage=stage)
         assert cell.verdict == "not comparable"
         assert {"trained above", "received compatible"} <= {*cell.reason.split(": ")[1].split(", ")}
         assert pd.notna(cell.low_difference)

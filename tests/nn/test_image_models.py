@@ -101,7 +101,7 @@ def named(network: nn.Module, name: str) -> Tensor:
 
 
 def members(side: int) -> list[Client]:
-    return [image_client(size, seed, side=side) for seed, size in enumerate((9, 23, 14))]
+    return [image_client(size, seed, side=side) for seed, size in enumerate((9, 13, 6))]
 
 
 MODELS = [(CNN, SETTINGS, 16), (ResNet18, RESNET, 32), (ResNet18, RESNET, 64)]
@@ -111,7 +111,7 @@ def close(found: Tensor, expected: Tensor, rtol: float = 1e-4) -> None:
     torch.testing.assert_close(found, expected, rtol=rtol, atol=rtol * max(1.0, float(expected.abs().max())))
 
 
-@pytest.mark.parametrize(("kind", "settings", "side"), MODELS)
+@pytest.mark.parametrize(("kind", "settings", "side"), MODELS[:2])
 def test_evaluation_equals_plain_networks_on_every_image(
     kind: type[ImageModel], settings: object, side: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -122,8 +122,8 @@ def test_evaluation_equals_plain_networks_on_every_image(
     before = {name: value.clone() for name, value in stack.items()}
     with torch.no_grad():
         logits, embedding = model.forward(stack, model.collate(clients, CPU), None)
-        assert logits.shape == (3, 23, CLASSES)
-        assert embedding.shape == (3, 23, HIDDEN if kind is CNN else 512)
+        assert logits.shape == (3, 13, CLASSES)
+        assert embedding.shape == (3, 13, HIDDEN if kind is CNN else 512)
         for number, client in enumerate(clients):
             plain, pixels = plain_copy(model, stack, number).eval(), normalised(client.features)
             close(logits[number, : len(client.ids)], plain(pixels))

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 from stored_runs import MemoryStore
-from study_cells import plan_of
+from study_cells import part_of, plan_of
 
 from bench.frames.graded_cells import Results, collect
 from bench.grids import expand, load_grid
@@ -40,21 +40,8 @@ WAVE = np.where(np.arange(CLIENTS) % 2, 1, -1)
 """A pattern over clients whose mean is 0."""
 
 
-class Images(FedAGHN):
-    """The two tables of FedAGHN that compare methods."""
-
-    grids = ()
-    claims = ()
-    experiments = tuple(each for each in FedAGHN.experiments if each.name in (REDUCED, WHOLE))
-
-
-class Cost(FedSheafHN):
-    """FedSheafHN's experiment on the server's cost."""
-
-    grids = ()
-    split_grids = ()
-    claims = ()
-    experiments = tuple(each for each in FedSheafHN.experiments if each.name == "server_cost")
+Images = part_of(FedAGHN, REDUCED, WHOLE, grids=())
+Cost = part_of(FedSheafHN, "server_cost", grids=(), split_grids=())
 
 
 @cache
@@ -175,17 +162,21 @@ def cost(by_clients: Mapping[int, Sequence[float]]) -> Results:
     return collect(database, [Cost()])
 
 
+@pytest.fixture(scope="module")
+def around_one() -> Results:
+    return cost({20: (0.99, 1.01)})
+
+
 @pytest.mark.parametrize(
     ("limits", "expected"),
     [((0, 2), HOLDS), ((-np.inf, 1.5), HOLDS), ((2, 3), FAILS), ((1, 3), OPEN), ((-1.5, 0), FAILS)],
 )
 def test_an_interval_within_the_range_holds_and_one_outside_does_not(
-    limits: tuple[float, float], expected: str
+    limits: tuple[float, float], expected: str, around_one: Results
 ) -> None:
     # mean 1, t(0.975, 1) * 0.02 / 2 = 0.127: from 0.873 to 1.127; without a second side the first itself
-    results = cost({20: (0.99, 1.01)})
     claim = Claim("", ("FedSheafHN",), (), ("server_cost",), range=limits, measure=MEASURES["server_seconds"])
-    assert ran(answers(claim, results, Cost))["answer"] == expected
+    assert ran(answers(claim, around_one, Cost))["answer"] == expected
 
 
 def test_other_numbers_of_clients_are_compared_seed_by_seed_in_percent() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from ranked_runs import LEVELS, filled, ranking_of
@@ -11,44 +10,22 @@ from stored_runs import CORA, MemoryStore
 from study_cells import csv_rows, report_of
 from toy_study import ToyStudy
 
-from bench.frames.ranking import Ranking
 from bench.report.document import Document, Part
 from bench.report.report import compose
 from bench.report.request import Request
 
 
-def document(database: MemoryStore, **request: Any) -> Document:
-    (report,) = compose(database, Request(**request), {"toy": ToyStudy})
+def document(database: MemoryStore) -> Document:
+    (report,) = compose(database, Request(), {"toy": ToyStudy})
     (found,) = (each for each in report.documents if each.name == "ranking")
     return found
 
 
-def cora(out: Path) -> Part:
-    return report_of(filled(), out, Request(datasets=("cora",)))
-
-
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("ranking")
-
-
-@pytest.fixture(scope="module")
-def built(folder: Path) -> Part:
-    return cora(folder)
-
-
-@pytest.fixture(scope="module")
-def cora_document() -> Document:
-    """The ranking over the four tasks of Cora."""
-    return document(filled(), datasets=("cora",))
-
-
-@pytest.fixture(scope="module")
-def cora_ranking() -> Ranking:
-    """The same as numbers."""
-    ranking = ranking_of(filled())
-    assert ranking is not None
-    return ranking
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Part, Path]:
+    """The report over the four tasks of Cora, and its folder."""
+    folder = tmp_path_factory.mktemp("ranking")
+    return report_of(filled(), folder, Request(datasets=("cora",))), folder
 
 
 def test_a_method_without_a_task_is_ranked_on_what_it_has() -> None:
@@ -70,8 +47,9 @@ def test_a_method_without_a_task_is_ranked_on_what_it_has() -> None:
     assert "FGGP" in next(note for note in doc.notes if note.startswith("without numbers"))
 
 
-def test_captions_name_the_reading_and_count_tasks(cora_document: Document) -> None:
-    caption = " ".join((*cora_document.caption, *cora_document.fine_print))
+def test_captions_name_the_reading_and_count_tasks(built: tuple[Part, Path]) -> None:
+    (found,) = (each for each in built[0].documents if each.name == "ranking")
+    caption = " ".join((*found.caption, *found.fine_print))
     for part in ("stage trained, rule best_val", "4 tasks", f"Cora: {CORA.rounds} rounds"):
         assert part in caption
 
@@ -92,8 +70,10 @@ def test_too_few_units_are_not_tested() -> None:
     assert (groups["FedPer"], groups["pFedHN"]) == ("1", "-")
 
 
-def test_the_numbers_behind_the_tables_are_written(built: Part, folder: Path, cora_ranking: Ranking) -> None:
-    assert built.documents
+def test_the_numbers_behind_the_tables_are_written(built: tuple[Part, Path]) -> None:
+    folder = built[1]
+    cora_ranking = ranking_of(filled())
+    assert cora_ranking is not None
     methods = {row["method"]: row for row in csv_rows(folder / "toy/ranking/methods.csv")}
     assert list(methods) == cora_ranking.ranks["method"].tolist()
     assert methods["local"]["planned"] == methods["local"]["tasks"] == "4"

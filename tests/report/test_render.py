@@ -241,11 +241,11 @@ def test_a_block_leaves_out_rows_that_have_no_place_in_its_columns() -> None:
     assert [label for label, _ in second.rows] == ["b", "c"]  # c was to be run there
 
 
-def test_ties_share_a_place(tmp_path: Path) -> None:
+def test_ties_share_a_place() -> None:
     source = MemoryStore()
     for method, right in (("local", 72), ("fedavg", 72), ("fedper", 70), ("fedprox", 60)):
         source.add(method, 0, [right])
-    view = report(tmp_path, source=source).documents[0].views[0]
+    view = document_of(shown(ToyStudy, "table1", source)).views[0]
     places = {label: values[0].rank for label, values in view.rows}
     assert [places[name] for name in ("Local", "FedAvg", "FedPer", "FedProx")] == [1, 1, 2, 0]
 

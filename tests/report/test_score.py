@@ -84,9 +84,9 @@ def test_shares_of_all_published_cells_of_a_paper(cora: Results) -> None:
 
 def test_a_whole_report_counts_what_no_table_shows() -> None:
     study = FedSheafHN()
-    cells = collect(filled(), [study]).cells
-    main = cells[cells["document"].isin([table.name for table in study.experiments if table.main])]
-    counts = verdict_counts(study, judged_once(study, main[main["document"] != "table1_published"]))
+    plans = {study.name: [table for table in study.experiments if table.main]}
+    main = collect(filled(), [study], plans=plans).cells
+    counts = verdict_counts(study, judged_once(study, main))
     accuracies = sum(value.metric == "accuracy" for value in published("fedsheafhn_final"))
     assert counts.loc["fedsheafhn_final"].sum() == accuracies
     # Without experiments nothing but Tables 1 and 2 is shown.
@@ -129,9 +129,8 @@ def test_a_value_measured_on_the_papers_own_clients_counts_there() -> None:
                 database.add_run(by_hash[digest], [71, 71 + place_of_seed % 2])
     for seed in range(5):
         database.add("local", seed, [40, 40 + seed % 2])
-    cells = collect(database, [study]).cells
-    cells = cells[cells["document"].isin(["table1", "table2", "table1_published"])]
-    judged = judged_once(study, cells)
+    plans = {study.name: [plan_of(FedSheafHN, name) for name in ("table1", "table2", "table1_published")]}
+    judged = judged_once(study, collect(database, [study], plans=plans).cells)
     is_local = (judged["paper"] == "fedsheafhn_final") & (judged["method"] == "local") & (judged["n"] > 0)
     (local,) = judged[is_local & (judged["dataset"] == "cora")].to_dict("records")
     assert (local["scenario"], local["verdict"]) == ("published", "reproduced")

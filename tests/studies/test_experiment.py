@@ -6,13 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from stored_runs import MemoryStore
-from study_cells import CORA_20, NON, cells_of, experiments, one, printed_beside, shown, spec
+from study_cells import CORA_20, NON, cells_of, experiments, one, printed_beside, shown, spec, unrelated
 
-from bench.frames.graded_cells import values_of
+from bench.frames.graded_cells import collect, values_of
 from bench.frames.stored_runs import usual_of
 from bench.grids import expand, load_grid, plan
 from bench.report import tables
-from bench.report.document import Document
 from bench.report.request import Request
 from bench.reports.fedhgn import FedHGN
 from bench.reports.fedsheafhn import FedSheafHN
@@ -30,8 +29,6 @@ CORA_20_NAMES = ("cora", NON, 20)
 PUBLISHED_20 = Column("cora", "published", 20)
 ARXIV_20 = Column("ogbn-arxiv", NON, 20)
 
-names = pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda experiment: experiment.name)
-
 
 def cell(
     cells: pd.DataFrame, line: str, column: Column = CORA_20, point: str = "", measure: str = "accuracy"
@@ -40,11 +37,12 @@ def cell(
     return one(cells, line=line, point=point, measure=measure, **where)
 
 
-def values(name: str, database: MemoryStore, line: str, measure: Measure) -> list[float]:
-    """What the runs of a line have under a measure, by seed."""
+def values(name: str, database: MemoryStore, line: str, *measures: Measure) -> list[list[float]]:
+    """What the runs of a line have under measures, by seed."""
     found = shown(FedSheafHN, name, database)
     is_meant = (found.cells["line"] == line) & (found.cells["position"] == 0) & (found.cells["n"] > 0)
-    return values_of(found.results, found.cells[is_meant], measure).sort_values("seed")["value"].tolist()
+    of_measures = (values_of(found.results, found.cells[is_meant], measure) for measure in measures)
+    return [each.sort_values("seed")["value"].tolist() for each in of_measures]
 
 
 @pytest.mark.parametrize(
@@ -59,21 +57,18 @@ def test_lines_and_points_show_exactly_the_runs_of_the_grid(experiment: Experime
     assert {point for _, _, point in experiment.runs} == set(experiment.points)
 
 
-@names
-def test_every_accuracy_printed_for_an_experiment_has_its_cell(experiment: Experiment) -> None:
-    targets = next(iter(experiment.comparisons.values()))
-    if not targets:
-        pytest.skip("the paper prints no numbers of this experiment")
-    beside = printed_beside(cells_of(FedSheafHN, experiment.name), FedSheafHN)
+def test_every_accuracy_printed_for_an_experiment_has_its_cell() -> None:
+    """An experiment may measure a part of what a main table prints, again."""
     mains = [table for table in FedSheafHN.experiments if table.main]
     named = {target for table in mains for targets in table.comparisons.values() for target in targets}
-    for paper, table in targets:
-        if (paper, table) in named:  # an experiment may measure a part of these again
-            continue
-        for value in published(paper):
-            twice = value.table == "Fig. 1 (caption)" and not value.setting  # Table 3 prints it, too
-            if value.table == table and not twice:
-                assert value in beside
+    cells = collect(unrelated(), [FedSheafHN()]).cells
+    for experiment in EXPERIMENTS:
+        beside = printed_beside(cells[cells["document"] == experiment.name], FedSheafHN)
+        for paper, table in set(next(iter(experiment.comparisons.values()))) - named:
+            for value in published(paper):
+                twice = value.table == "Fig. 1 (caption)" and not value.setting  # Table 3 prints it, too
+                if value.table == table and not twice:
+                    assert value in beside
 
 
 def test_honest_clients_are_those_that_the_run_did_not_mark() -> None:
@@ -128,9 +123,10 @@ def test_new_clients_are_set_beside_those_that_trained() -> None:
     for seed, shares in ((0, [0.9, np.nan, 0.7]), (1, [0.6, 0.6, 0.6])):
         run = spec("new_clients", "fedavg", seed, newcomers=Newcomers(ratio=0.2, epochs=53))
         database.add_run(run, [50, 52], artefacts={"trained_clients": shares})
-    line = "FedAvg (53 epochs)"
-    assert values("new_clients", database, line, OF_TRAINED_CLIENTS) == pytest.approx([80, 60])
-    assert values("new_clients", database, line, NEW_LESS_TRAINED) == pytest.approx([51 - 80, 51 - 60])
+    measures = OF_TRAINED_CLIENTS, NEW_LESS_TRAINED
+    trained, less = values("new_clients", database, "FedAvg (53 epochs)", *measures)
+    assert trained == pytest.approx([80, 60])
+    assert less == pytest.approx([51 - 80, 51 - 60])
 
 
 def test_epochs_near_local_count_the_warm_up_and_end_with_the_run() -> None:
@@ -141,7 +137,7 @@ def test_epochs_near_local_count_the_warm_up_and_end_with_the_run() -> None:
     database.add_run(slow, [[71], [73], [79]])  # 72 is nine tenths of Local's
     database.add_run(spec("convergence", "fedsheafhn", 1), [[50], [60], [60]])
     before, step = int(slow.hyper["warm_up_epochs"]), slow.protocol.local_epochs
-    epochs = values("convergence", database, "FedSheafHN", EPOCHS_TO_LEVEL)
+    (epochs,) = values("convergence", database, "FedSheafHN", EPOCHS_TO_LEVEL)
     assert epochs == [before + 2 * step, before + 3 * step]
 
 
@@ -154,12 +150,6 @@ def test_choices_show_validation_beside_test() -> None:
     title = "FedSheafHN [method.stalk=2]"
     assert cell(cells, title, column, measure="validation").mean == pytest.approx(90)
     assert cell(cells, title, column).mean == pytest.approx(80)
-
-
-def marks(document: Document) -> dict[str, list[tuple[str, int]]]:
-    """Text and place of the entries of the main table's rows."""
-    (view,) = document.views
-    return {name: [(entry.text, entry.rank) for entry in entries] for name, entries in view.rows}
 
 
 def test_the_best_are_found_among_cells_with_the_same_seeds() -> None:
@@ -181,9 +171,9 @@ def test_the_best_are_found_among_cells_with_the_same_seeds() -> None:
         if seed < 3:
             add("flow", seed, 85)
     add("majority", 0, 90)
-    cells = cells_of(FedSheafHN, "robust", database)
-    document = tables.document_of(shown(FedSheafHN, "robust", database))
-    entries = {name: row[0] for name, row in marks(document).items() if row[0][0] != "-"}
+    found = shown(FedSheafHN, "robust", database)
+    (view,) = tables.document_of(found).views
+    entries = {name: (row[0].text, row[0].rank) for name, row in view.rows if row[0].text != "-"}
     assert entries == {
         "Local": ("80.00 ± 0.00", 1),
         "FedAvg": ("70.00 ± 0.00", 2),
@@ -191,9 +181,9 @@ def test_the_best_are_found_among_cells_with_the_same_seeds() -> None:
         "Flow": ("85.00 ± 0.00 (n=3)", 0),
         "Majority class": ("90.00 (n=1)", 0),
     }
-    lost = cell(cells, "FED-PUB", where, "one a seed")
+    lost = cell(found.cells, "FED-PUB", where, "one a seed")
     assert lost.reason.endswith("4 of 5 planned seeds; 1 of 4 runs without numbers (diverged, seed 0)")
-    assert cell(cells, "Flow", where, "one a seed").reason.endswith("3 of 5 planned seeds")
+    assert cell(found.cells, "Flow", where, "one a seed").reason.endswith("3 of 5 planned seeds")
 
 
 def test_only_the_values_without_attack_were_taken_over() -> None:
@@ -213,40 +203,28 @@ def test_only_the_values_without_attack_were_taken_over() -> None:
 
 def test_a_method_without_a_grid_is_named_by_what_differs_from_its_defaults() -> None:
     """Most of its runs have another setting, which no grid names; one has its defaults."""
-
-    def add(database: MemoryStore, seed: int, right: int, **wanted: Any) -> None:
-        values = {f"method.{key}": value for key, value in wanted.items()}
-        database.add_run(resolve(*CORA_20_NAMES, "fedsheafhn_released", seed, values), [right])
-
     database = MemoryStore()
     for seed in (0, 1, 2):
-        add(database, seed, 90, output_scale=0.3)
-    expected = {"method.output_scale=0.3": 90}
+        scaled = {"method.output_scale": 0.3}
+        database.add_run(resolve(*CORA_20_NAMES, "fedsheafhn_released", seed, scaled), [90])
+    database.add_run(resolve(*CORA_20_NAMES, "fedsheafhn_released", 0), [80])
     for grids in (FedSheafHN.grids, ()):
-        assert settings_measured(database, "fedsheafhn_released", grids) == expected
-    add(database, 0, 80)
-    for grids in (FedSheafHN.grids, ()):
-        assert settings_measured(database, "fedsheafhn_released", grids) == {**expected, "": 80}
+        found = shown(FedSheafHN, "table1", database, usual=usual_of(grids)).cells
+        found = found[(found["method"] == "fedsheafhn_released") & (found["n"] > 0) & found["primary"]]
+        means = dict(zip(found["setting"], found["mean"], strict=True))
+        assert means == {"method.output_scale=0.3": 90, "": 80}
 
 
 def test_a_method_without_a_grid_is_usual_in_the_protocol_of_its_columns_grid() -> None:
     database, names = MemoryStore(), ("coraca", "label-dirichlet", 3, "fedcog")
+    database.add_run(plan(load_grid("fedhgn_tables"), *names, {}, 0).spec, [60] * 3)
     for seed in (0, 1):
-        run_spec = plan(load_grid("fedhgn_tables"), *names, {}, seed).spec
-        database.add_run(run_spec, [60] * 3)
         short = plan(load_grid("fedhgn_tables"), *names, {"protocol.rounds": 8}, seed).spec
         database.add_run(short, [50] * 3)
     cells = cells_of(FedHGN, "table2", database)
     found = cells[(cells["method"] == "fedcog") & (cells["n"] > 0)]
     seeds = dict(zip(found["setting"], found["done_seeds"], strict=True))
-    assert seeds == {"": (0, 1), "protocol.rounds=8": (0, 1)}
-
-
-def settings_measured(database: MemoryStore, method: str, grids: tuple[str, ...]) -> dict[str, float]:
-    """Setting -> mean of a method in the main table, where some grids say what is usual."""
-    cells = shown(FedSheafHN, "table1", database, usual=usual_of(grids)).cells
-    found = cells[(cells["method"] == method) & (cells["n"] > 0) & cells["primary"]]
-    return dict(zip(found["setting"], found["mean"], strict=True))
+    assert seeds == {"": (0,), "protocol.rounds=8": (0, 1)}
 
 
 def test_methods_found_in_the_database_and_single_seeds_take_no_place() -> None:

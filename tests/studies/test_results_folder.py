@@ -5,20 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from study_cells import part_of
 
 from bench.engine.result import RunResult
 from bench.errors import RequestError
 from bench.grids import expand, load_grid
+from bench.reports.fedpub import FedPubProtocol
+from bench.reports.fedsheafhn import FedSheafHN
 from bench.resolve import resolve
 from bench.spec import RunSpec
 from bench.store.bundle import Bundle
 from bench.studies.results_folder import add_runs
-from bench.studies.study import STUDIES
 from tests.stored_runs import bundle_of, done, spec_of
 
 PLANNED = [run.spec for run in expand(load_grid("quickstart"))][:2]
 COMMITTED = next(run.spec for run in expand(load_grid("fedpub_committed_clients")))
 TUNED = resolve("citeseer", "non-overlapping", 10, "fedavg", 0, {"client.learning_rate": 0.125})
+SHOWN = part_of(FedPubProtocol, "committed_clients", grids=())
+STUDIES = {"fedpub": SHOWN, "fedsheafhn": part_of(FedSheafHN)}
 
 
 def run(spec: RunSpec, shift: int = 0) -> tuple[RunSpec, RunResult]:
@@ -39,9 +43,9 @@ def test_runs_go_to_their_study_and_data_set_and_replace_those_of_the_same_spec(
     first, second = PLANNED
     folder = tmp_path / "measured"
     one = Bundle(bundle_of(tmp_path / "one", [run(first), (second, RunResult("oom")), run(TUNED)]))
-    assert add_runs(one, folder, STUDIES.all()) == {"fedsheafhn/citeseer": 1, "fedsheafhn/cora": 2}
+    assert add_runs(one, folder, STUDIES) == {"fedsheafhn/citeseer": 1, "fedsheafhn/cora": 2}
     more = [(first, RunResult("oom")), run(second, shift=1), run(COMMITTED)]
-    add_runs(Bundle(bundle_of(tmp_path / "more", more)), folder, STUDIES.all())
+    add_runs(Bundle(bundle_of(tmp_path / "more", more)), folder, STUDIES)
     assert contents(folder) == {
         "fedsheafhn/cora": {first.hash: "done", second.hash: "done"},
         "fedsheafhn/citeseer": {TUNED.hash: "done"},
@@ -59,7 +63,7 @@ def test_the_same_runs_give_the_same_bytes_in_whatever_order_they_came(tmp_path:
     bundles = [Bundle(bundle_of(tmp_path / spec.hash, [run(spec)])) for spec in PLANNED]
     for name, order in (("forth", bundles), ("back", bundles[::-1])):
         for bundle in order:
-            add_runs(bundle, tmp_path / name, STUDIES.all())
+            add_runs(bundle, tmp_path / name, STUDIES)
     for path in (tmp_path / "forth").rglob("*.*"):
         assert (tmp_path / "back" / path.relative_to(tmp_path / "forth")).read_bytes() == path.read_bytes()
 
@@ -67,5 +71,5 @@ def test_the_same_runs_give_the_same_bytes_in_whatever_order_they_came(tmp_path:
 def test_a_data_set_of_no_study_has_no_bundle(tmp_path: Path) -> None:
     other = spec_of().model_copy(update={"dataset": "mine"})
     with pytest.raises(RequestError, match="mine"):
-        add_runs(Bundle(bundle_of(tmp_path / "one", [run(other)])), tmp_path / "to", STUDIES.all())
+        add_runs(Bundle(bundle_of(tmp_path / "one", [run(other)])), tmp_path / "to", STUDIES)
     assert not (tmp_path / "to").exists()
