@@ -35,8 +35,10 @@ def normalised_adjacency(edges: NDArray[np.int64], nodes: int) -> sparse.csr_mat
     loops = np.arange(nodes)
     source, target = np.concatenate([edges, np.stack([loops, loops])], axis=1)
     matrix = sparse.csr_matrix((np.ones(len(source), np.float32), (target, source)), shape=(nodes, nodes))
-    scale = sparse.diags_array(1 / np.sqrt(np.asarray(matrix.sum(axis=1), np.float32).ravel()))
-    return sparse.csr_matrix(scale @ matrix @ scale, dtype=np.float32)
+    scale = 1 / np.sqrt(np.asarray(matrix.sum(axis=1), np.float32).ravel())
+    matrix.data *= scale.repeat(np.diff(matrix.indptr))
+    matrix.data *= scale[matrix.indices]
+    return matrix
 
 
 def are_sparse(clients: Sequence[Client]) -> bool:

@@ -116,7 +116,10 @@ class Store(Tables):
 
     def stored(self, spec_hash: str) -> Stored | None:
         """Return the stored run of a spec; None if there is none."""
-        return self.states(spec_hash=spec_hash).get(spec_hash)
+        statement = select(*(RUN_VALUES[name] for name in Stored._fields)).where(Run.spec_hash == spec_hash)
+        with self._database.explained("read"), self._engine.connect() as connection:
+            row = connection.execute(statement).one_or_none()
+        return Stored(*row) if row else None
 
     def refuse_other_clients(self, hashes: Mapping[FederationKey, str], redone: Collection[str]) -> None:
         """Refuse a database with own settled runs on clients other than those in ``hashes``: a report
