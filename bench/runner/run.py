@@ -246,6 +246,7 @@ class Sweep:
             result.reason += f"; tried {len(BLOCKS)} times, at last in blocks of 1/{BLOCKS[-1]}"
         self._ended[result.state] += 1
         self._hold_back(step.spec.method, result)
+        self._fill()  # the free slot works while the result is stored
         self._save(step, result)
         self._follow(step, result.state)
 
