@@ -178,7 +178,8 @@ class Sweep:
                 return
             step, spec_hash = job.step, job.step.spec.hash
             is_taken = self._claims.take(spec_hash, step.name, self.pool.devices[slot])
-            state = step.ended_elsewhere(self._claims.ask(partial(self._store.stored, spec_hash)))
+            stored = self._claims.ask(partial(self._store.states, spec_hash)).get(spec_hash)
+            state = step.ended_elsewhere(stored)
             if state:
                 self._waiting.remove(job)
                 self._claims.drop(spec_hash)

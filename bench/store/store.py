@@ -109,17 +109,13 @@ class Store(Tables):
             frame["counts"] = pd.Series(counts, dtype=object)
         return frame
 
-    def states(self, **filters: Any) -> dict[str, Stored]:
-        """Return the stored runs that match the filters, by spec hash."""
-        rows = self.runs(**filters)[list(Stored._fields)]
-        return {row[0]: Stored(*row) for row in rows.itertuples(index=False, name=None)}
-
-    def stored(self, spec_hash: str) -> Stored | None:
-        """Return the stored run of a spec; None if there is none."""
-        statement = select(*(RUN_VALUES[name] for name in Stored._fields)).where(Run.spec_hash == spec_hash)
+    def states(self, spec_hash: str | None = None) -> dict[str, Stored]:
+        """Return all stored runs, or only the one of a spec, by spec hash."""
+        statement = select(*(RUN_VALUES[name] for name in Stored._fields)).order_by(Run.id)
+        if spec_hash is not None:
+            statement = statement.where(Run.spec_hash == spec_hash)
         with self._database.explained("read"), self._engine.connect() as connection:
-            row = connection.execute(statement).one_or_none()
-        return Stored(*row) if row else None
+            return {row[0]: Stored(*row) for row in connection.execute(statement)}
 
     def refuse_other_clients(self, hashes: Mapping[FederationKey, str], redone: Collection[str]) -> None:
         """Refuse a database with own settled runs on clients other than those in ``hashes``: a report

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import torch
 
@@ -10,7 +9,6 @@ from bench.errors import RequestError
 from bench.federation.build import build
 from bench.federation.published import legacy_permutation
 from bench.federation.scenario import Split
-from bench.federation.statistics import clustering
 from bench.federation.types import TEST, TRAIN, VALIDATION
 
 FEDPUB = (20.0, 40.0, 40.0)
@@ -24,19 +22,6 @@ def test_the_legacy_permutations_are_torchs(items: int, seed: int) -> None:
     for number in (1, 2, 3):
         expected = torch.randperm(items, generator=generator)
         assert legacy_permutation(items, seed, number).tolist() == expected.tolist()
-
-
-@pytest.mark.parametrize(("clients", "edges", "printed"), [(10, 890.8, 0.259), (20, 421.6, 0.263)])
-def test_coras_clients_have_the_statistics_that_the_papers_print(
-    clients: int, edges: float, printed: float
-) -> None:
-    federation = build("cora", "published", clients, 123, FEDPUB, ())
-    members = [client.edges for client in federation.clients if client.edges is not None]
-    assert np.mean([part.shape[1] for part in members]) == pytest.approx(edges, abs=1e-9)
-    sizes = [len(client.ids) for client in federation.clients]
-    means = [clustering(part, size) for part, size in zip(members, sizes, strict=True)]
-    assert round(float(np.mean(means)), 3) == printed
-    assert sorted(np.concatenate([client.ids for client in federation.clients]).tolist()) == list(range(2485))
 
 
 def test_fedpubs_split_is_its_own_whatever_the_seed() -> None:

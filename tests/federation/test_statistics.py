@@ -18,20 +18,18 @@ from bench.data import Graph
 from bench.dataset import DATASETS
 from bench.federation.build import build
 from bench.federation.prepared import prepare
-from bench.federation.statistics import (
-    border_hyperedges,
-    class_counts,
-    clustering,
-    cross_client_edges,
-    graph_statistics,
-    heterogeneity,
-    holders,
-)
 from bench.paths import data_roots
 from bench.studies.dataset_tables import shipped_statistics
 
 SCRIPT = runpy.run_path(str(Path(__file__).parents[2] / "scripts" / "measure_statistics.py"))
 measured_statistics, TABLES = SCRIPT["measured_statistics"], SCRIPT["TABLES"]
+border_hyperedges = SCRIPT["border_hyperedges"]
+class_counts = SCRIPT["class_counts"]
+clustering = SCRIPT["clustering"]
+cross_client_edges = SCRIPT["cross_client_edges"]
+graph_statistics = SCRIPT["graph_statistics"]
+heterogeneity = SCRIPT["heterogeneity"]
+holders = SCRIPT["holders"]
 
 
 @settings(deadline=None, max_examples=100)
@@ -191,3 +189,16 @@ def test_repeats_leave_border_hyperedges_and_published_numbers(at_hand: Callable
     )
     pd.testing.assert_series_equal(repeats["published"], plain["published"], check_like=True)
     pd.testing.assert_series_equal(repeats["measured"], plain["measured"], check_like=True)
+
+
+@pytest.mark.parametrize(("clients", "edges", "printed"), [(10, 890.8, 0.259), (20, 421.6, 0.263)])
+def test_coras_clients_have_the_statistics_that_the_papers_print(
+    clients: int, edges: float, printed: float
+) -> None:
+    federation = build("cora", "published", clients, 123, (20.0, 40.0, 40.0), ())
+    members = [client.edges for client in federation.clients if client.edges is not None]
+    assert np.mean([part.shape[1] for part in members]) == pytest.approx(edges, abs=1e-9)
+    sizes = [len(client.ids) for client in federation.clients]
+    means = [clustering(part, size) for part, size in zip(members, sizes, strict=True)]
+    assert round(float(np.mean(means)), 3) == printed
+    assert sorted(np.concatenate([client.ids for client in federation.clients]).tolist()) == list(range(2485))

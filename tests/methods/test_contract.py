@@ -110,7 +110,9 @@ subject = cache(Short)  # rules share a method's short run
 
 @pytest.fixture(autouse=True)
 def seeded_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rules begin where the one before left torch's generator; rounds of some clients are four."""
+    """In place of the fixture of this name: torch's generator is not seeded between rules, which would hide
+    a method that draws from it. Rounds of some clients are four.
+    """
     monkeypatch.setattr(rules, "ROUNDS", 2)
 
 

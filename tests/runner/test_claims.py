@@ -44,7 +44,7 @@ def test_a_claim_outlasts_the_longest_wait_for_the_database() -> None:
 
 
 def test_a_sweep_asks_a_busy_database_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = {"stored": Store.stored, "transaction": Store.transaction}
+    real = {"states": Store.states, "transaction": Store.transaction}
     asked: Counter[str] = Counter()
 
     def busy_at_first(name: str) -> Callable[..., Any]:

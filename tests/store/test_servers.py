@@ -183,7 +183,7 @@ def test_a_server_that_is_away_is_busy_and_is_found_again(server: Callable[[], s
 
     def ask(store: Store) -> list[object]:
         claims = Claims(store)
-        return [store.states(spec_hash="a"), len(store.runs()), claims.take("a"), claims.__exit__()]
+        return [store.states("a"), len(store.runs()), claims.take("a"), claims.__exit__()]
 
     with open_store(url, create=True) as store:
         expected = ask(store)
