@@ -189,6 +189,7 @@ def test_a_setting_that_is_none_is_refused(tmp_path: Path, setting: str, words: 
     assert "\n" not in str(refused.value)
 
 
-def test_a_machine_without_slurm_is_refused(tmp_path: Path) -> None:
+def test_a_machine_without_slurm_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))  # this machine may have it
     with pytest.raises(RequestError, match="--backend slurm: "):
         SlurmPool(tmp_path, Placement(backend="slurm"), 1)
