@@ -7,6 +7,7 @@ from torch import Tensor
 
 from bench.engine.batch import Batch
 from bench.nn.gcn import graphs
+from bench.nn.sparse import Neighbours
 
 Edges = tuple[Tensor, Tensor]
 """Sources and targets of a block's edges in both directions, as positions among all its items."""
@@ -25,28 +26,32 @@ def edges_of(batch: Batch) -> Edges:
     return columns[mask], targets[mask]
 
 
-def route(x: Tensor, edges: Edges, steps: int) -> Tensor:
-    """A layer without parameters, ``[items, factors, width]`` -> the same, with factors of norm 1.
+def neighbours_of(batch: Batch) -> Neighbours:
+    """The neighbours of all items of a block of clients."""
+    return Neighbours(*edges_of(batch), batch.labels.numel())
+
+
+def route(x: Tensor, edges: Neighbours, steps: int) -> Tensor:
+    """A layer without parameters, ``[factors, items, width]`` -> the same, with factors of norm 1.
 
     Every step divides each neighbour s among the factors by its similarity to the node t so far: p_k =
     softmax_k <x_s^k, u_t^k>. Then u_t^k = x_t^k + sum_s p_k x_s^k, normalised.
     """
-    source, target = edges
-    x = normalised(x)
-    neighbours = x[source]
-    u = x
+    x = u = normalised(x).contiguous()
     for _ in range(steps):
-        p = (neighbours * u[target]).sum(dim=2).softmax(dim=1)
-        u = normalised(x.index_add(0, target, neighbours * p[:, :, None]))
-    return u
+        products = torch.stack([edges.products(*pair) for pair in zip(u, x, strict=True)])
+        scale = 1 / torch.linalg.vector_norm(u, dim=2).clamp_min(SMALLEST)  # u is normalised at the end
+        p = (products * scale[:, edges.targets]).softmax(dim=0)
+        u = x + torch.stack([edges.sums(*pair) for pair in zip(p, x, strict=True)])
+    return normalised(u)
 
 
 def normalised(x: Tensor) -> Tensor:
-    """Scale every factor of ``x`` ``[items, factors, width]`` to norm 1.
+    """Scale every factor of ``x`` ``[..., width]`` to norm 1.
 
     Factors that dropout set to zero stay zero without a gradient: the gradient of a norm is unbounded there.
     """
-    norm = torch.linalg.vector_norm(x, dim=2, keepdim=True)
+    norm = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
     return torch.where(norm > SMALLEST, x / norm.clamp_min(SMALLEST), 0.0)
 
 

@@ -19,7 +19,7 @@ from bench.errors import NotApplicableError
 from bench.hyper import HyperParameters, tunable
 from bench.nn.gcn import graphs
 
-from ._disentangled import divergences, edges_of, route
+from ._disentangled import divergences, neighbours_of, route
 
 USED = ("conv1.weight", "conv1.bias", "head.weight", "head.bias")
 """What of the client model there is: W, b and the head; a second convolution has no part in it."""
@@ -56,6 +56,7 @@ class FedIIH(Personalised):
     reference = "AAAI 2025, arXiv 2412.11402"
     families = ("graph",)
     client_models = ("gcn",)
+    numerics = 2
 
     class Hyper(HyperParameters):
         factors: int = tunable(2, search=[1, 2, 4], ge=1, description="K: latent factors of an embedding")
@@ -95,32 +96,31 @@ class FedIIH(Personalised):
         return self.upload(trained, mean=statistics, log_variance=statistics)
 
     def hidden(self, models: Stack, batch: Batch) -> Tensor:
-        """The state that the head reads, ``[c x items, factors, width]``."""
+        """The state that the head reads, ``[factors, c x items, width]``."""
         inputs = graphs(batch.inputs)
         x = inputs.first_layer(models["conv1.weight"]).view(len(inputs.lengths), inputs.items, -1)
         x = functional.leaky_relu(x + models["conv1.bias"][:, None, :])
         x = batch.drop(x, 0) if batch.drop else x
-        return self.routed(
-            x.reshape(-1, self.hyper.factors, x.shape[2] // self.hyper.factors), batch, self.hyper.layers
-        )
+        factors = x.reshape(-1, self.hyper.factors, x.shape[2] // self.hyper.factors).transpose(0, 1)
+        return self.routed(factors, batch, self.hyper.layers)
 
     def routed(self, x: Tensor, batch: Batch, layers: int) -> Tensor:
         """The state after further layers."""
         for _ in range(layers):
-            x = route(x, batch.cached(edges_of), self.hyper.steps)
+            x = route(x, batch.cached(neighbours_of), self.hyper.steps)
         return x
 
     def logits(self, models: Stack, batch: Batch) -> Tensor:
         """Apply the linear head to all factors."""
-        x = self.hidden(models, batch).reshape(*batch.labels.shape, -1)
+        x = self.hidden(models, batch).transpose(0, 1).reshape(*batch.labels.shape, -1)
         return torch.bmm(x, models["head.weight"]) + models["head.bias"][:, None, :]
 
     def inferred(self, models: Stack, batch: Batch) -> Tensor:
         """Means over nodes of the state after the layers of inference, ``[c, factors, width]``."""
         x = self.routed(self.hidden(models, batch), batch, self.hyper.inference_layers)
         nodes = graphs(batch.inputs).nodes
-        x = x.view(*batch.labels.shape, *x.shape[1:]) * nodes[:, :, None, None]
-        return x.sum(dim=1) / nodes.sum(dim=1)[:, None, None]
+        x = x.view(len(x), *batch.labels.shape, -1) * nodes[:, :, None]
+        return x.sum(dim=2).transpose(0, 1) / nodes.sum(dim=1)[:, None, None]
 
     def mixtures(self, models: Stack, weights: Tensor) -> Stack:
         """Mix the models factor by factor."""

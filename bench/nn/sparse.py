@@ -87,3 +87,65 @@ class RowsInUse:
         hidden = torch.bmm(self.rows, weight)
         index = self.positions[:, :, None].expand_as(hidden)
         return hidden.new_zeros(len(hidden), self.items, hidden.shape[2]).scatter_add(1, index, hidden)
+
+
+class Neighbours:
+    """Products of pairs of neighbours and weighted sums over neighbours, with gradients.
+
+    ``sources`` and ``targets`` are the edges among so many ``items``, both directions, sorted by target. The
+    transposed matrix of these edges has the same places, with its values in another order.
+    """
+
+    def __init__(self, sources: Tensor, targets: Tensor, items: int) -> None:
+        self.sources, self.targets, self.items = sources.int(), targets, items
+        counts = torch.bincount(targets, minlength=items)
+        self.starts = torch.cat([counts.new_zeros(1), counts.cumsum(0)]).int()
+        self.transposed = (sources * items + targets).argsort()
+
+    def products(self, u: Tensor, x: Tensor) -> Tensor:
+        """``<u_t, x_s>`` for every edge; ``u`` and ``x`` are ``[items, width]``."""
+        result: Tensor = _Products.apply(u, x, self)
+        return result
+
+    def sums(self, values: Tensor, x: Tensor) -> Tensor:
+        """``sum_s values_ts x_s`` for every item t, ``[items, width]``."""
+        result: Tensor = _Sums.apply(values, x, self)
+        return result
+
+    def matrix(self, values: Tensor) -> Tensor:
+        """The sparse matrix ``[items, items]`` with these values of the edges."""
+        return torch.sparse_csr_tensor(self.starts, self.sources, values, (self.items, self.items))
+
+    def sampled(self, u: Tensor, x: Tensor) -> Tensor:
+        """``products`` without autograd."""
+        places = self.matrix(u.new_zeros(len(self.sources)))
+        sampled: Tensor = torch.sparse.sampled_addmm(places, u, x.T, beta=0.0)
+        return sampled.values()
+
+
+class _Products(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, u: Tensor, x: Tensor, edges: Neighbours) -> Tensor:
+        ctx.edges = edges
+        ctx.save_for_backward(u, x)
+        return edges.sampled(u, x)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
+        (gradient,), (u, x), edges = gradients, ctx.saved_tensors, ctx.edges
+        to_x = product(edges.matrix(gradient[edges.transposed]), u)
+        return product(edges.matrix(gradient), x), to_x, None
+
+
+class _Sums(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, x: Tensor, edges: Neighbours) -> Tensor:
+        ctx.edges = edges
+        ctx.save_for_backward(values, x)
+        return product(edges.matrix(values), x)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
+        gradient, (values, x), edges = gradients[0].contiguous(), ctx.saved_tensors, ctx.edges
+        to_x = product(edges.matrix(values[edges.transposed]), gradient)
+        return edges.sampled(gradient, x), to_x, None

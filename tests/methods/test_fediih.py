@@ -14,7 +14,7 @@ from toy_federations import furthest, make_spec, play
 from bench.engine.method import Message
 from bench.engine.run import Run
 from bench.federation.types import Federation
-from bench.methods._disentangled import divergences, edges_of, normalised, route
+from bench.methods._disentangled import divergences, neighbours_of, normalised, route
 from bench.methods.fediih import USED, mixed_by_factor
 
 
@@ -26,8 +26,8 @@ def unit(x: torch.Tensor) -> torch.Tensor:
 def test_routing_node_by_node(factors: int, tiny: Federation) -> None:
     """By the formulas, with a factor at zero, over the edges of two clients of one block."""
     it = Run(make_spec("fediih", tiny, hyper={"factors": 2}), tiny)
-    edges = edges_of(it.clients.blocks[0].evaluation)
-    own = {(int(s), int(t)) for s, t in zip(*edges, strict=True)}
+    edges = neighbours_of(it.clients.blocks[0].evaluation)
+    own = {(int(s), int(t)) for s, t in zip(edges.sources, edges.targets, strict=True)}
     items = it.clients.blocks[0].items
     assert own == {
         (items * row + int(u), items * row + int(v))
@@ -36,7 +36,7 @@ def test_routing_node_by_node(factors: int, tiny: Federation) -> None:
     }
     x = torch.randn(2 * items, factors, 4, generator=torch.Generator().manual_seed(0))
     x[1, 0] = 0
-    routed = route(x, edges, 3)
+    routed = route(x.transpose(0, 1), edges, 3).transpose(0, 1)
     start = torch.stack([torch.stack([unit(part) for part in node]) for node in x])
     u = start
     for _ in range(3):
@@ -49,6 +49,8 @@ def test_routing_node_by_node(factors: int, tiny: Federation) -> None:
     torch.testing.assert_close(routed, u, rtol=1e-4, atol=1e-5)
     lengths = routed.norm(dim=2)
     assert (((lengths - 1).abs() < 1e-5) | (lengths == 0)).all()
+    x = torch.randn(factors, 2 * items, 4, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda x: route(x, edges, 2), x)
 
 
 def test_factors_at_zero_have_no_gradient() -> None:
