@@ -11,10 +11,10 @@ from bench.studies.settings import Reading
 STAGES = {"received": "the model received from the server", "trained": "the model after local training"}
 
 RULES = {
-    "best_val": "at the round of best mean validation accuracy over clients",
+    "best_val": "at the round that is best on validation items, by the mean over clients",
     "last": "at the last round",
     "best_test": "at the round of best mean test accuracy, which looks at test data",
-    "client_best_val": "at each client's own step of best validation accuracy",
+    "client_best_val": "at each client's own step that is best on validation items",
 }
 
 AVERAGES = {
