@@ -15,7 +15,7 @@ KINDS = {".py", ".j2", ".html", ".css", ".js"}
 
 CEILINGS = {
     "bench": 2133,
-    "bench/cli": 1593,
+    "bench/cli": 1600,
     "bench/contract": 905,
     "bench/engine": 2607,
     "bench/federation": 1768,

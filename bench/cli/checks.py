@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
@@ -182,10 +183,16 @@ def speed(
     scenario, threads = data.scenarios[0], os.cpu_count() or 1
     (device,) = choose(devices, 1, threads, 1).devices
     work = partial(measure, rounds=rounds, roots=paths.data_roots(), device=device, threads=threads)
-    try:
-        rows = [asdict(apart(work, case)) for case in cases(dataset, scenario, clients, method)]
-    except NotApplicableError as error:
-        raise RequestError(f"not measured: {error}") from None
+    rows, problems = [], []
+    for case in cases(dataset, scenario, clients, method):
+        try:
+            rows.append(asdict(apart(work, case)))
+        except NotApplicableError as error:  # minutes may have gone into the other cases
+            problems.append(f"not measured: {error}")
+    if not rows:
+        raise RequestError(problems[0])
+    for problem in dict.fromkeys(problems):
+        print(f"bench: {problem}", file=sys.stderr)
     headings = [name.replace("_", " ") for name in rows[0]]
     lines = [
         [f"{value:.4g}" if isinstance(value, float) else value for value in row.values()] for row in rows
