@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor, nn
+from torch.nn import functional
 
 from bench import streams
 from bench.federation.foreign import extended
@@ -108,12 +109,18 @@ class FeatureGenerator(nn.Module):
             [nn.Linear(LATENT, WIDE[0]), nn.Linear(WIDE[0], WIDE[1]), nn.Linear(WIDE[1], slots * width)]
         )
 
-    def forward(self, codes: Tensor, noise: Tensor, rate: float, masks: torch.Generator | None) -> Tensor:
-        """``tanh(W3 relu(W2 relu(W1 (codes + noise))))`` with dropout before the last layer."""
+    def forward(
+        self, codes: Tensor, noise: Tensor, used: int, rate: float, masks: torch.Generator | None
+    ) -> Tensor:
+        """``tanh(W3 relu(W2 relu(W1 (codes + noise))))`` with dropout before W3, 0 in unused slots."""
         layer1, layer2, layer3 = self.layers
-        hidden = torch.relu(layer2(torch.relu(layer1(codes + noise))))
-        output = torch.tanh(layer3(dropout(hidden, rate, masks)))
-        return output.view(len(codes), self.slots, self.width)
+        weight, bias = layer3.parameters()
+        hidden = dropout(torch.relu(layer2(torch.relu(layer1(codes + noise)))), rate, masks)
+        # W3 is most of NeighGen's work. Cut at a multiple of 64, its product keeps the bits of the whole one.
+        cut = -(-used * self.width // 64) * 64
+        output = torch.tanh(functional.linear(hidden, weight[:cut], bias[:cut]))
+        unused = len(bias) - output.shape[1]
+        return functional.pad(output, (0, unused)).view(len(codes), self.slots, self.width)
 
 
 class NeighGen(nn.Module):

@@ -69,8 +69,7 @@ class FedSagePlus(FedAvg):
       room up to 1: generated features are far larger than row-normalised true ones, as released.
     - Classifier: the run's client model (``client.model``), in place of GraphSAGE with sampled neighbours.
 
-    NeighGen runs over clients in a loop (``_neighgen``) and is most of a run: about 55 s on Cora with 10
-    clients against 12 s of rounds (one core of a busy machine).
+    NeighGen runs over clients in a loop (``_neighgen``) and is most of a run.
     """
 
     name = "fedsage_plus"
@@ -160,10 +159,11 @@ class Mender:
         self.masks = self.stream("neighgen dropout", self.identity)
         self.noise = self.stream("neighgen noise", self.identity)
 
-    def features(self, codes: Tensor, masks: torch.Generator | None) -> Tensor:
-        """Features that fGen generates from codes ``[a, LATENT]`` with fresh noise, ``[a, slots, width]``."""
+    def features(self, codes: Tensor, counts: Tensor, masks: torch.Generator | None) -> Tensor:
+        """Features ``[a, slots, width]`` from codes ``[a, LATENT]`` and fresh noise, 0 in unused slots."""
         noise = torch.randn(len(codes), LATENT, generator=self.noise).to(self.device)
-        generated: Tensor = self.network.features(codes, noise, self.hyper.generator_dropout, masks)
+        used = max(counts.tolist(), default=0)
+        generated: Tensor = self.network.features(codes, noise, used, self.hyper.generator_dropout, masks)
         return generated
 
     def drawn(self, counts: Tensor) -> tuple[Tensor, Tensor]:
@@ -212,7 +212,7 @@ class Mender:
             nodes, numbers = self.drawn(counts)
             generated = codes.new_zeros(0, hyper.slots, self.graph.features.shape[1])
             if len(nodes):
-                generated = self.features(codes[nodes], self.masks)
+                generated = self.features(codes[nodes], numbers, self.masks)
                 mask = self.matched(nodes)
                 targets = self.own_targets(nodes[mask])
                 loss = loss + self.feature_loss(generated[mask], targets, nodes[mask], numbers[mask])
@@ -244,7 +244,7 @@ class Mender:
                     traffic.download(message)
                     targets.append(torch.from_numpy(message).to(self.device)[:, None])
             optimiser.zero_grad()
-            generated = self.features(codes, self.masks)
+            generated = self.features(codes, numbers, self.masks)
             loss = self.feature_loss(generated[mask], torch.cat(targets, dim=1), nodes[mask], numbers[mask])
             loss = loss + self.classification_loss(generated, nodes, numbers, None)
             (loss / (1 + len(others))).backward()
@@ -257,6 +257,6 @@ class Mender:
         with torch.no_grad():
             codes = self.network.codes(graph, 0.0, None)
             nodes, numbers = self.drawn(self.network.counts(codes))
-            generated = self.features(codes[nodes], None)[in_use(numbers, self.hyper.slots)]
+            generated = self.features(codes[nodes], numbers, None)[in_use(numbers, self.hyper.slots)]
         owners = nodes.repeat_interleave(numbers)
         return with_leaves(self.client, owners.cpu().numpy(), generated.cpu().numpy())

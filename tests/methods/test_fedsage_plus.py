@@ -171,7 +171,7 @@ def test_the_generator_learns_planted_neighbours() -> None:
     with torch.no_grad():
         codes = mender.network.codes(mender.graph, 0.0, None)[:12]
         counts = mender.network.counts(codes)
-        generated = mender.features(codes, None)
+        generated = mender.features(codes, counts.long(), None)
     assert ((counts - 2).abs() < 0.5).all()
     own = torch.zeros(12, 1, 8)
     own[torch.arange(12), 0, 4 + torch.arange(12) % 2] = 0.9
