@@ -100,7 +100,7 @@ class MeanGNN(nn.Module):
 
 
 class FeatureGenerator(nn.Module):
-    """fGen: features of ``slots`` neighbours from a node's code and noise, ``[a, slots, width]``."""
+    """fGen: features of ``slots`` neighbours from a node's noisy code, ``[a, slots, width]``."""
 
     def __init__(self, slots: int, width: int) -> None:
         super().__init__()
@@ -109,18 +109,15 @@ class FeatureGenerator(nn.Module):
             [nn.Linear(LATENT, WIDE[0]), nn.Linear(WIDE[0], WIDE[1]), nn.Linear(WIDE[1], slots * width)]
         )
 
-    def forward(
-        self, codes: Tensor, noise: Tensor, used: int, rate: float, masks: torch.Generator | None
-    ) -> Tensor:
-        """``tanh(W3 relu(W2 relu(W1 (codes + noise))))`` with dropout before W3, 0 in unused slots."""
+    def forward(self, codes: Tensor, used: int, rate: float, masks: torch.Generator | None) -> Tensor:
+        """``tanh(W3 relu(W2 relu(W1 codes)))`` with dropout before W3, 0 in unused slots."""
         layer1, layer2, layer3 = self.layers
         weight, bias = layer3.parameters()
-        hidden = dropout(torch.relu(layer2(torch.relu(layer1(codes + noise)))), rate, masks)
+        hidden = dropout(torch.relu(layer2(torch.relu(layer1(codes)))), rate, masks)
         # W3 is most of NeighGen's work. Cut at a multiple of 64, its product keeps the bits of the whole one.
         cut = -(-used * self.width // 64) * 64
         output = torch.tanh(functional.linear(hidden, weight[:cut], bias[:cut]))
-        unused = len(bias) - output.shape[1]
-        return functional.pad(output, (0, unused)).view(len(codes), self.slots, self.width)
+        return functional.pad(output, (0, len(bias) - output.shape[1])).view(-1, self.slots, self.width)
 
 
 class NeighGen(nn.Module):

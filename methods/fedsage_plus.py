@@ -68,8 +68,6 @@ class FedSagePlus(FedAvg):
     - Scale. The mean over F makes the feature loss weak against the cross-entropy, and tanh has
       room up to 1: generated features are far larger than row-normalised true ones, as released.
     - Classifier: the run's client model (``client.model``), in place of GraphSAGE with sampled neighbours.
-
-    NeighGen runs over clients in a loop (``_neighgen``) and is most of a run.
     """
 
     name = "fedsage_plus"
@@ -123,10 +121,9 @@ class FedSagePlus(FedAvg):
             if client.count(TRAIN) == 0:
                 new_clients.append(client)  # nothing to train a generator on
                 continue
-            others = [other for other in shared if other.client is not client]
             mender = Mender(self, client, federation.classes)
             mender.train()
-            mender.train_with_others(others, traffic)
+            mender.train_with_others([other for other in shared if other.client is not client], traffic)
             new_clients.append(mender.mend())
             generated[index] = len(new_clients[-1].ids) - len(client.ids)
         self.record(generated_neighbours=generated)
@@ -153,9 +150,8 @@ class Mender:
         self.training = torch.from_numpy(client.roles == TRAIN).to(self.device)
         self.labels = torch.from_numpy(client.labels[client.roles == TRAIN]).to(self.device)
 
-        width = int(client.features.shape[1])
         with method.task.seeded("neighgen", self.identity):
-            self.network = NeighGen(width, classes, self.hyper.slots).to(self.device)
+            self.network = NeighGen(client.features.shape[1], classes, self.hyper.slots).to(self.device)
         self.masks = self.stream("neighgen dropout", self.identity)
         self.noise = self.stream("neighgen noise", self.identity)
 
@@ -163,7 +159,7 @@ class Mender:
         """Features ``[a, slots, width]`` from codes ``[a, LATENT]`` and fresh noise, 0 in unused slots."""
         noise = torch.randn(len(codes), LATENT, generator=self.noise).to(self.device)
         used = max(counts.tolist(), default=0)
-        generated: Tensor = self.network.features(codes, noise, used, self.hyper.generator_dropout, masks)
+        generated: Tensor = self.network.features(codes + noise, used, self.hyper.generator_dropout, masks)
         return generated
 
     def drawn(self, counts: Tensor) -> tuple[Tensor, Tensor]:
