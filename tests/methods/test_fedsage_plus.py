@@ -172,6 +172,8 @@ def test_the_generator_learns_planted_neighbours() -> None:
         codes = mender.network.codes(mender.graph, 0.0, None)[:12]
         counts = mender.network.counts(codes)
         generated = mender.features(codes, counts.long(), None)
+        two, all_slots = (mender.network.features(codes, slots, 0.0, None) for slots in (2, 5))
+    assert torch.allclose(two[:, :2], all_slots[:, :2])
     assert ((counts - 2).abs() < 0.5).all()
     own = torch.zeros(12, 1, 8)
     own[torch.arange(12), 0, 4 + torch.arange(12) % 2] = 0.9
