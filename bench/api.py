@@ -186,7 +186,7 @@ def compare(
     database = db or paths.default_database()
     _fill(comparison.plan(name, runs, stored_runs(database), paths.data_roots()), database, jobs, devices)
     with opened_results(database, own=False) as source:
-        _, rows = comparison.compare(source, beside, name, runs, metric)
+        *_, rows = comparison.compare(source, beside, name, runs, metric)
     return rows[comparison.STANDINGS]
 
 

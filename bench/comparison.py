@@ -15,7 +15,7 @@ from bench.data import Family
 from bench.dataset import DATASETS
 from bench.engine.methods import METHODS
 from bench.errors import RequestError
-from bench.frames.graded_cells import collect, values_of
+from bench.frames.graded_cells import Results, collect, values_of
 from bench.frames.ranking import TASK, Ranking, rank
 from bench.frames.stored_runs import WHERE, UsualRuns, usual_of
 from bench.grids import Filters, Grid, Planned, expand, load_grid, requested_grid
@@ -148,23 +148,22 @@ def usual_runs(study: Study, runs: Iterable[Planned]) -> UsualRuns:
 
 def compare(
     source: Tables, study: Study, method: str, runs: Sequence[Planned], metric: Metric = ACCURACY
-) -> tuple[Ranking, pd.DataFrame]:
-    """The ranking of all methods over the tasks of ``runs``, and a frame with a row for each task and method
-    with numbers, the best first. If there are no numbers to compare, it raises ``RequestError``.
+) -> tuple[Results, Ranking, pd.DataFrame]:
+    """What was collected, the ranking of all methods over the tasks of ``runs``, and a frame with a row for
+    each task and method with numbers, the best first. Without numbers to compare, it raises ``RequestError``.
 
     The frame adds columns to ``Ranking.cells``: title, label (the task in words), rank (equal means share a
     rank), seeds, and ``AHEAD``, corrected over the method's own tests in the task. Rows of ``method`` also
     have below: the mean number of its clients below the baseline.
     """
-    results = collect(source, [study], metric, usual_runs=usual_runs(study, runs))
+    plans = {name: kind.experiments for name, kind in (STUDIES.all() | {study.name: type(study)}).items()}
+    results = collect(source, [study], metric, plans=plans, usual_runs=usual_runs(study, runs))
     names = {method, *(line.method for line in study.lines)}
     columns = pd.DataFrame([run.names[:3] for run in runs], columns=WHERE).drop_duplicates()
     cells = results.cells[results.cells["method"].isin(names)].merge(columns, on=WHERE)
     ranking = rank(study, results, cells, names)
     if ranking is None or method not in set(ranking.cells["method"]):
-        raise RequestError(
-            f"nothing to compare: {method} or the other methods have no numbers in these cells"
-        )
+        raise RequestError(f"nothing to compare: {method} or the others have no numbers in these cells")
     seeds = results.members[results.members["is_done"]].groupby("place")["seed"].agg(list)
     rows = ranking.cells.drop(columns=["difference", "low", "high", "verdict"])
     own = rows[rows["method"] == method]
@@ -181,7 +180,7 @@ def compare(
     tests = [of_one(method, ranking.tests[ranking.tests["task"] == task]) for task in own["task"]]
     ahead = pd.concat(tests).rename(columns={"second": "method"})[["task", "method", *AHEAD]]
     rows = rows.merge(ahead, how="left", on=["task", "method"])
-    return ranking, rows.sort_values(["task", "rank"], kind="stable", ignore_index=True)
+    return results, ranking, rows.sort_values(["task", "rank"], kind="stable", ignore_index=True)
 
 
 def tables(rows: pd.DataFrame) -> list[Table]:

@@ -245,8 +245,8 @@ def _report(
     request = Request((study.name,), *filters, methods, metric=metric)
     studies = {**STUDIES.all(), study.name: type(study)}
     with opened_results(database, own=False) as source:
-        ranking, rows = comparison.compare(source, study, method, runs, metric)
-        build(source, request, studies, out, usual_runs=comparison.usual_runs(study, runs))
+        results, ranking, rows = comparison.compare(source, study, method, runs, metric)
+        build(source, request, studies, out, results)
     for standing in comparison.tables(rows):
         screen.print(rich_table(standing))
     for line in comparison.sentences(method, ranking, rows):

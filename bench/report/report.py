@@ -12,7 +12,6 @@ from bench.figures.drawing import Drawings
 from bench.figures.panels import Figure
 from bench.frames.graded_cells import DocumentCells, Results, collect
 from bench.frames.ranking import rank
-from bench.frames.stored_runs import UsualRuns
 from bench.metric_names import ACCURACY, TITLES
 from bench.report.claims import claim_document
 from bench.report.dataset_documents import dataset_document
@@ -33,10 +32,10 @@ def compose(
     request: Request,
     studies: dict[str, type[Study]],
     drawings: Drawings | None = None,
-    usual_runs: UsualRuns | None = None,
+    results: Results | None = None,
 ) -> list[Part]:
-    """Compose the report on a database: one part for each study. ``usual_runs`` replace the usual settings
-    that the studies' grids plan. ``drawings`` start while the rest is computed.
+    """Compose the report on a database: one part for each study. ``results`` are what was collected for it
+    before (None: it is collected). ``drawings`` start while the rest is computed.
 
     A study without runs is left out unless the request names it.
 
@@ -48,7 +47,7 @@ def compose(
         if name not in studies:
             raise unknown("study", name, studies)
     chosen = [studies[name]() for name in request.studies or studies]
-    results = collect(source, chosen, request.metric, plans=all_plans, usual_runs=usual_runs)
+    results = results or collect(source, chosen, request.metric, plans=all_plans)
     request.check(results.cells, results.runs)
     results = results._replace(places=request.asked_places(results.places))
     cells = results.cells[request.mask(results.cells)]

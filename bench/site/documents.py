@@ -10,8 +10,7 @@ import pandas as pd
 from PIL import Image
 
 from bench.figures.drawing import DPI, Drawings
-from bench.frames.graded_cells import WRITTEN
-from bench.frames.stored_runs import UsualRuns
+from bench.frames.graded_cells import WRITTEN, Results
 from bench.paths import replacing_folder, write_csv
 from bench.report import render, terminal
 from bench.report.captions import LEGEND
@@ -70,11 +69,11 @@ def build(
     request: Request,
     studies: dict[str, type[Study]],
     out: Path,
-    usual_runs: UsualRuns | None = None,
+    results: Results | None = None,
 ) -> list[Part]:
     """Call ``compose``, then ``write``. If the request is wrong, nothing is written."""
     with Drawings() as drawings:
-        report = compose(source, request, studies, drawings, usual_runs)
+        report = compose(source, request, studies, drawings, results)
         write(report, out, drawings)
     return report
 

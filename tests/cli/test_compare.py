@@ -57,7 +57,7 @@ def test_the_standing_is_what_the_numbers_say() -> None:
     # Runs of the method in other settings and cells change nothing.
     other = runs[0].spec
     database.add_run(other.model_copy(update={"hyper": {"temperature": 1.0}}), [1] * 10)
-    ranking, rows = compare(database, study, "clustered", runs)
+    _, ranking, rows = compare(database, study, "clustered", runs)
     (own,) = rows[rows["method"] == "clustered"].to_dict("records")
     assert (own["mean"], own["n"], own["rank"], own["below"]) == (70.5, 2, 1, 0)
     # One client outweighs nine: the mean difference to FedAvg is (9 x -5 + 50.5) / 10.
@@ -131,7 +131,7 @@ def test_images_are_compared_at_every_point_of_the_table_that_competes() -> None
     for right, those in ((80, specs), (60, local)):
         for number, spec in enumerate(those):
             database.add_run(spec, [right + client % 3 - number for client in range(20)])
-    _, rows = compare(database, study, "clustered", runs)
+    *_, rows = compare(database, study, "clustered", runs)
     rows = rows.fillna({"verdict": ""})
     assert rows[["point", "method", "rank", "verdict"]].to_numpy().tolist() == [
         ["CNN", "clustered", 1, ""],
@@ -155,7 +155,7 @@ def test_several_tasks_have_a_mean_rank() -> None:
         dataset, scenario, clients, _, seed = run.names
         database.add_run(run.spec, [70 + number + client % 2 for client in range(clients)])
         database.add_run(resolve(dataset, scenario, clients, "local", seed), [60 - number] * clients)
-    ranking, rows = compare(database, study, "clustered", runs)
+    _, ranking, rows = compare(database, study, "clustered", runs)
     assert rows["difference"].dropna().tolist() == pytest.approx([10.5, 12.5, 14.5, 16.5])
     *_, mean_rank, better = sentences("clustered", ranking, rows)
     assert "Over 4 tasks: mean rank 1.00 of 2" in mean_rank
