@@ -21,7 +21,7 @@ from bench.engine.stacks import repeated
 from bench.federation.types import UNUSED, Client
 from bench.hyper import HyperParameters, added, tunable
 
-from ._masks import MASK, masked, ones, pruned, with_mask_decay, xavier_head
+from ._masks import MASK, masked, ones, with_mask_decay, xavier_head
 
 PROXY_BLOCKS = 5
 PROXY_NODES = 100
@@ -132,14 +132,11 @@ class FedPub(Personalised):
         return torch.softmax(self.hyper.tau * (h @ h.T), dim=1)
 
     def log_masks(self, clients: Clients, trained: Stack) -> None:
-        """Log the mean of each client's mask entries, and the share of them that evaluation prunes."""
-        gates = pruned(trained, self.matrices, self.hyper.prune)
-        masks = [trained[MASK + name].flatten(1) for name in self.matrices]
-        entries = sum(mask.shape[1] for mask in masks)
-        norms = torch.stack([torch.linalg.vector_norm(mask.flatten(1), 0, dim=1) for mask in gates.values()])
-        means = torch.stack([mask.sum(dim=1) for mask in masks]).sum(dim=0) / entries
-        shares = (entries - norms.sum(dim=0)) / entries
-        clients.log(mask_mean=means, mask_pruned=shares)
+        """In the last round, log the mean of each client's mask entries, and the share that is pruned."""
+        if clients.round == self.task.rounds - 1:
+            masks = torch.cat([trained[MASK + name].flatten(1) for name in self.matrices], dim=1)
+            is_pruned = masks.abs() <= self.hyper.prune
+            clients.log(mask_mean=masks.mean(dim=1), mask_pruned=is_pruned.float().mean(dim=1))
 
 
 class FedPubGradient(FedPub):
