@@ -13,6 +13,7 @@ import io
 import os
 import time
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -148,7 +149,7 @@ class Checkpoint:
     Attributes:
         path: the file: what ``torch.save`` writes, followed by its SHA-256.
         identity: names everything that must be the same for a saved state to be taken up (code, spec,
-            data). A file with another identity, or a damaged one, is ignored: the run starts anew.
+            data). A file with another identity, or a damaged one, is not used: the run starts anew.
         minutes: how often the run is saved.
     """
 
@@ -156,12 +157,11 @@ class Checkpoint:
     identity: str
     minutes: float = MINUTES
     _last_save: float = field(default_factory=time.monotonic, init=False)
-    _has_warned: bool = field(default=False, init=False)
 
     def keep(self, run: Run, round: int, seconds: float) -> None:
         """Save the run if ``minutes`` have passed since it began or was last saved.
 
-        If that fails, the run goes on with one warning: losing it would be worse.
+        If that fails, the run goes on with a warning: losing it would be worse.
         """
         if time.monotonic() - self._last_save < 60 * self.minutes:
             return
@@ -169,10 +169,7 @@ class Checkpoint:
         try:
             self.save(run, round, seconds)
         except Exception as error:
-            if not self._has_warned:
-                problem = f"{type(error).__name__}: {error}"
-                warnings.warn(f"no checkpoint after round {round}: {problem}", stacklevel=2)
-            self._has_warned = True
+            warnings.warn(f"no checkpoint: {type(error).__name__}: {error}", stacklevel=2)
 
     def save(self, run: Run, round: int, seconds: float) -> None:
         """Replace the file by the state after a round, which the run reached in ``seconds``.
@@ -198,7 +195,7 @@ class Checkpoint:
             os.fsync(file.fileno())
 
     def load(self) -> dict[str, Any] | None:
-        """Return the saved state; None if this run has no file or the file is damaged."""
+        """Return the saved state; None if there is none. Warn about a file that is not used."""
         try:
             content = self.path.read_bytes()
         except FileNotFoundError:
@@ -208,14 +205,17 @@ class Checkpoint:
             raise
         size = hashlib.sha256().digest_size
         state_bytes, digest = memoryview(content)[:-size], content[-size:]
-        if hashlib.sha256(state_bytes).digest() != digest:
-            return None
-        try:
-            with torch.serialization.safe_globals(ARRAYS):
-                state: dict[str, Any] = torch.load(io.BytesIO(state_bytes), "cpu", weights_only=True)
-        except Exception:  # another kind of file can raise anything
-            return None
-        return state if state["identity"] == self.identity else None
+        state: dict[str, Any] = {}
+        if hashlib.sha256(state_bytes).digest() == digest:
+            with suppress(Exception), torch.serialization.safe_globals(ARRAYS):  # any file can lie there
+                state = torch.load(io.BytesIO(state_bytes), "cpu", weights_only=True)
+        if state.get("identity") == self.identity:
+            return state
+        problem = "it is damaged"
+        if state:
+            problem = f"its round {state['round']} was made by other code, on other data or other threads"
+        warnings.warn(f"{self.path} is not used and will be replaced: {problem}", stacklevel=2)
+        return None
 
     def resume(self, run: Run) -> tuple[int, float] | None:
         """Take up the saved state. Return its round, and the seconds that the run took until then.
