@@ -161,7 +161,7 @@ class Checkpoint:
     def keep(self, run: Run, round: int, seconds: float) -> None:
         """Save the run if ``minutes`` have passed since it began or was last saved.
 
-        If that fails, the run goes on with a warning: losing it would be worse.
+        If that fails, the run goes on with a warning, shown once: losing it would be worse.
         """
         if time.monotonic() - self._last_save < 60 * self.minutes:
             return
@@ -169,7 +169,7 @@ class Checkpoint:
         try:
             self.save(run, round, seconds)
         except Exception as error:
-            warnings.warn(f"no checkpoint: {type(error).__name__}: {error}", stacklevel=2)
+            warnings.warn(f"{self.path} is not saved: {type(error).__name__}: {error}", stacklevel=2)
 
     def save(self, run: Run, round: int, seconds: float) -> None:
         """Replace the file by the state after a round, which the run reached in ``seconds``.
@@ -213,7 +213,7 @@ class Checkpoint:
             return state
         problem = "it is damaged"
         if state:
-            problem = f"its round {state['round']} was made by other code, on other data or other threads"
+            problem = f"its round {state['round']} is of other code, data, torch, device or threads"
         warnings.warn(f"{self.path} is not used and will be replaced: {problem}", stacklevel=2)
         return None
 

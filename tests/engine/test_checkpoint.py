@@ -150,6 +150,7 @@ def test_what_a_killed_process_left_half_written_goes_with_the_next_save(tmp_pat
     assert {path.name for path in tmp_path.iterdir()} == {"run.npz", "other.4711.tmp"}
 
 
+@pytest.mark.filterwarnings("ignore:.*is not used")
 def test_a_file_that_would_execute_something_is_not_read(tmp_path: Path) -> None:
     marker = tmp_path / "executed"
 
@@ -186,7 +187,7 @@ def test_a_full_disk_leaves_the_old_file_and_the_run(tmp_path: Path, monkeypatch
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.warns(UserWarning, match=r"no checkpoint: .*No space left"):
+    with pytest.warns(UserWarning, match=r"run\.npz is not saved: .*No space left"):
         result = run(spec, FEDERATION, checkpoint=checkpoint)
     assert equal(result, straight(spec.canonical()))
     assert checkpoint.path.read_bytes() == kept
